@@ -1,0 +1,18 @@
+# Options for our own targets; LibTorch's headers are system headers and are not warned about.
+
+add_library(bespoke_options INTERFACE)
+target_compile_options(bespoke_options INTERFACE -Wall -Wextra -Wpedantic -Wno-unknown-pragmas)
+if(BESPOKE_WARNINGS_AS_ERRORS)
+  target_compile_options(bespoke_options INTERFACE -Werror)
+endif()
+# No fused multiply-add behind our back: a sample must not depend on where a vector loop ends.
+# omp simd lets named reductions vectorise without giving up IEEE arithmetic elsewhere.
+target_compile_options(bespoke_options INTERFACE -ffp-contract=off -fopenmp-simd)
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  # A precompiled header is cached only if ccache may trust its timestamps.
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+      ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
+  target_compile_options(bespoke_options INTERFACE -fpch-preprocess)
+endif()

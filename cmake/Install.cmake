@@ -1,0 +1,14 @@
+# Install and export, so that a client writes find_package(bespoke) and links bespoke::bespoke.
+include(CMakePackageConfigHelpers)
+
+set(config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/bespoke)
+install(TARGETS bespoke bespoke_options EXPORT bespokeTargets)
+install(TARGETS bespoke_cli RUNTIME)
+install(DIRECTORY include/bespoke DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(EXPORT bespokeTargets NAMESPACE bespoke:: DESTINATION ${config_dir})
+configure_package_config_file(cmake/bespokeConfig.cmake.in bespokeConfig.cmake
+                              INSTALL_DESTINATION ${config_dir})
+write_basic_package_version_file(bespokeConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/bespokeConfig.cmake
+              ${CMAKE_CURRENT_BINARY_DIR}/bespokeConfigVersion.cmake
+        DESTINATION ${config_dir})

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <torch/types.h>
+
+#include <vector>
+
+namespace bespoke {
+
+// The one operation every solver step is made of: out = sum_j c_j term_j, in a single pass over
+// memory. Terms may be of any floating type; the sum is taken in double precision on the CPU and in
+// out's own type on other devices. `out` is float32 or float64, contiguous, and may be one of the
+// terms. Every element is summed in the same order whatever the batch size and thread count.
+// Returns whether the whole result is finite.
+bool combine(torch::Tensor& out, const std::vector<torch::Tensor>& terms,
+             const std::vector<double>& coefficients);
+
+// As combine, with a coefficient of its own for each sample: coefficients[j][sample].
+bool combine_per_sample(torch::Tensor& out, const std::vector<torch::Tensor>& terms,
+                        const std::vector<std::vector<double>>& coefficients);
+
+// For each sample the root mean square of (sum_j c_j term_j) / (atol + rtol max(|left|, |right|)),
+// the norm in which adaptive solvers measure error. Terms and states are float64.
+std::vector<double> scaled_norms(const std::vector<torch::Tensor>& terms,
+                                 const std::vector<std::vector<double>>& coefficients,
+                                 const torch::Tensor& left, const torch::Tensor& right, double rtol,
+                                 double atol);
+
+// [batch] -> [batch, 1, 1, ...], to multiply with a tensor of `dimensions` dimensions.
+torch::Tensor per_sample(const torch::Tensor& values, int64_t dimensions);
+
+}  // namespace bespoke

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <functional>
+
+#include "bespoke/core/jet.h"
+#include "bespoke/model/model.h"
+#include "bespoke/path/scale_time.h"
+
+namespace bespoke {
+
+// f applied to each time, [batch] float64; differentiable, with f's own derivative. Where all times
+// are one expanded value f is called once.
+torch::Tensor time_function(const torch::Tensor& t, const std::function<Jet(double)>& f);
+
+// The velocity of a model on its own path: u = alpha' D + sigma' E, from whatever it predicts.
+// At an end where the prediction does not determine u (see safe_time) it is taken a hair inside.
+class VelocityField : public Field {
+ public:
+  explicit VelocityField(ModelPtr model);
+  torch::Tensor velocity(const torch::Tensor& x, const torch::Tensor& t,
+                         const Conditions& conditions) const override;
+
+ private:
+  ModelPtr model_;
+  double margin_;
+};
+
+// The model moved to another schedule after training: bar u = bar alpha' D + bar sigma' E at
+// (t_r, x / s_r). Finite wherever D and E are, even where the model's own velocity is not.
+// Differentiable in x.
+class RescheduledField : public Field {
+ public:
+  RescheduledField(ModelPtr model, SchedulePtr to);
+  torch::Tensor velocity(const torch::Tensor& x, const torch::Tensor& r,
+                         const Conditions& conditions) const override;
+
+ private:
+  ModelPtr model_;
+  SchedulePtr to_;
+  ScaleTimePtr transform_;
+  double margin_;
+};
+
+// Any field under any scale-time transformation: (s'/s) x + t' s u(t_r, x / s). Differentiable in x.
+class TransformedField : public Field {
+ public:
+  TransformedField(std::shared_ptr<const Field> field, ScaleTimePtr transform);
+  torch::Tensor velocity(const torch::Tensor& x, const torch::Tensor& r,
+                         const Conditions& conditions) const override;
+
+ private:
+  std::shared_ptr<const Field> field_;
+  ScaleTimePtr transform_;
+};
+
+}  // namespace bespoke

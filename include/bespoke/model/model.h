@@ -1,0 +1,48 @@
+#pragma once
+
+#include <torch/types.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bespoke/path/prediction.h"
+#include "bespoke/path/schedule.h"
+
+namespace bespoke {
+
+// What a model is conditioned on, by name; every tensor has the batch as its first dimension.
+using Conditions = std::map<std::string, torch::Tensor>;
+
+// The conditions of the samples named by `index` (int64), or of the range [begin, end).
+Conditions select(const Conditions& conditions, const torch::Tensor& index);
+Conditions slice(const Conditions& conditions, int64_t begin, int64_t end);
+
+// A trained model: what it predicts at x [batch, ...] and t. Time is in our convention, 0 = noise,
+// 1 = data, as a float64 tensor [batch] on the CPU wherever x is: schedules need its value, and
+// reading it back from a device would stall it. Outputs are differentiable in x and t.
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  virtual torch::Tensor predict(const torch::Tensor& x, const torch::Tensor& t,
+                                const Conditions& conditions) const = 0;
+
+  virtual Prediction prediction() const = 0;
+  virtual SchedulePtr schedule() const = 0;
+  virtual std::vector<int64_t> sample_shape() const = 0;
+  // The precision it computes in; decides how near a singular end it can be trusted.
+  virtual torch::ScalarType dtype() const = 0;
+};
+using ModelPtr = std::shared_ptr<const Model>;
+
+// A velocity field u(t, x), the right-hand side of the sampling ODE.
+class Field {
+ public:
+  virtual ~Field() = default;
+  virtual torch::Tensor velocity(const torch::Tensor& x, const torch::Tensor& t,
+                                 const Conditions& conditions) const = 0;
+};
+
+}  // namespace bespoke

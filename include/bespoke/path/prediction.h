@@ -1,0 +1,54 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bespoke/path/schedule.h"
+
+namespace bespoke {
+
+// What a model's output is, on the path x = alpha x_1 + sigma eps:
+//   velocity  u = alpha' D + sigma' E          noise  E = E[eps | x]        data  D = E[x_1 | x]
+//   v         alpha E - sigma D                edm    F, with D = c_skip x/alpha + c_out F
+// D and E always satisfy x = alpha D + sigma E, so each is an affine function of x and any other.
+enum class Prediction { velocity, noise, data, v, edm };
+
+const std::vector<std::string>& prediction_names();
+std::string to_string(Prediction prediction);
+Prediction parse_prediction(const std::string& name);
+
+// The deviation of the data that EDM's preconditioning assumes.
+constexpr double kEdmSigmaData = 0.5;
+
+// wanted = state * x + output * f, with x the state and f the model's output.
+template <class T>
+struct Affine {
+  T state, output;
+};
+
+template <class T>
+Affine<T> data_from(Prediction prediction, const BasicPoint<T>& p);
+template <class T>
+Affine<T> noise_from(Prediction prediction, const BasicPoint<T>& p);
+template <class T>
+Affine<T> velocity_from(Prediction prediction, const BasicPoint<T>& p);
+
+// The model's output as data_weight * D + noise_weight * E: the inverse of the conversions above.
+template <class T>
+struct DataNoise {
+  T data, noise;
+};
+template <class T>
+DataNoise<T> output_in_terms_of_data_and_noise(Prediction prediction, const BasicPoint<T>& p);
+
+// The nearest time at which D, E and u can be computed from the prediction. A noise prediction
+// says nothing of the data where alpha = 0, a data prediction nothing of the noise where
+// sigma = 0, and a velocity is infinite where sigma' is (VP at t = 1); there the conversion is taken
+// a hair inside, at snr = margin or 1 / margin.
+double safe_time(Prediction prediction, const Schedule& schedule, double t, double margin);
+
+// Its error is of the order of margin^2, the rounding of the division margin * epsilon: the root
+// of the machine epsilon balances the two.
+double safe_margin(bool double_precision);
+
+}  // namespace bespoke

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bespoke/core/jet.h"
+
+namespace bespoke {
+
+// The Gaussian path x_t = alpha_t x_1 + sigma_t eps at one time. T is double, or Jet where the
+// derivative with respect to t is wanted too.
+template <class T>
+struct BasicPoint {
+  T alpha, sigma, alpha_dot, sigma_dot;
+  T variance_rate;  // sigma * sigma_dot, finite even where sigma_dot is not
+
+  // W = sigma alpha' - alpha sigma' > 0, the determinant of (x, u) in terms of (data, noise).
+  T wronskian() const { return sigma * alpha_dot - alpha * sigma_dot; }
+};
+using SchedulePoint = BasicPoint<double>;
+
+// A noise schedule on t in [0, 1], 0 = noise, 1 = data, with rising signal-to-noise ratio.
+// All in float64. A new schedule is one class and one row of the registry in schedule.cpp.
+class Schedule {
+ public:
+  virtual ~Schedule() = default;
+
+  virtual std::string name() const = 0;
+  // Name and parameters; schedule_from_json reads it back.
+  virtual nlohmann::json describe() const;
+
+  virtual Jet alpha_jet(double t) const = 0;
+  virtual Jet sigma_jet(double t) const = 0;
+  virtual Jet variance_jet(double t) const;  // sigma squared
+
+  // The time with this log-SNR, clipped to [0, 1] outside the schedule's range; takes +-infinity.
+  virtual double time_at_lambda(double lambda) const = 0;
+
+  // Standard deviation of the noise a sampler starts from at t = 0.
+  virtual double source_std() const { return 1; }
+
+  SchedulePoint at(double t) const;
+  BasicPoint<Jet> jet_at(double t) const;
+
+  double alpha(double t) const { return alpha_jet(t).value; }
+  double sigma(double t) const { return sigma_jet(t).value; }
+  double snr(double t) const { return alpha(t) / sigma(t); }
+  double lambda(double t) const;  // log snr, -inf where alpha = 0, +inf where sigma = 0
+  double time_at_snr(double snr) const;
+
+ protected:
+  virtual std::vector<std::pair<std::string, double>> parameters() const { return {}; }
+};
+using SchedulePtr = std::shared_ptr<const Schedule>;
+
+SchedulePtr fm_ot_schedule();                           // alpha = t, sigma = 1 - t
+SchedulePtr cosine_schedule();                          // alpha = sin(pi t / 2)
+SchedulePtr vp_schedule(double B = 20, double b = 0.1);  // alpha = xi(1 - t)
+SchedulePtr edm_schedule(double sigma_max = 80);        // alpha = 1, sigma = sigma_max (1 - t)
+
+// Discrete diffusion with N levels, given as the products of (1 - beta) up to each index, from
+// least to most noise. Index i sits at t = 1 - (i + 1) / N; log alpha is linear in between.
+SchedulePtr table_schedule(const std::vector<double>& alphas_cumprod);
+
+// sigma_0 preconditioning: the same alpha, sigma multiplied by sigma_0.
+SchedulePtr preconditioned_schedule(SchedulePtr base, double sigma_0);
+
+// The registry: everything users can name.
+struct ScheduleEntry {
+  std::string name;
+  std::string description;
+  std::vector<std::pair<std::string, double>> defaults;
+  SchedulePtr (*make)(const std::map<std::string, double>&);
+};
+const std::vector<ScheduleEntry>& schedule_registry();
+
+// From what users type, "vp", "vp:B=20,b=0.1" or "table:FILE" (numbers, as JSON or plain text).
+SchedulePtr make_schedule(const std::string& text);
+SchedulePtr schedule_from_json(const nlohmann::json& description);
+
+}  // namespace bespoke

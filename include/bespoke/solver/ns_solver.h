@@ -1,0 +1,41 @@
+#pragma once
+
+#include <vector>
+
+#include "bespoke/path/scale_time.h"
+
+namespace bespoke {
+
+// A Non-Stationary solver, the one type of every fixed-step solver here. With u_j = u(t_j, x_j),
+//   x_{i+1} = a_i x_0 + sum_{j <= i} b_ij u_j,   i = 0 ... n-1.
+// The field is evaluated at t_0 ... t_{n-1} and never at t_n. Times may repeat (RK4, Heun) but not
+// fall. x_0 is the state at t_0.
+struct NsSolver {
+  std::vector<double> times;           // n + 1, weakly increasing in [0, 1]
+  std::vector<double> a;               // n
+  std::vector<std::vector<double>> b;  // n rows, row i has i + 1 entries
+
+  int nfe() const { return static_cast<int>(a.size()); }
+
+  // What is free when both ends of the time grid are fixed: n (n + 5) / 2 - 1.
+  int parameter_count() const { return nfe() * (nfe() + 5) / 2 - 1; }
+
+  // Throws a bad-input error that names the entry: lengths, finite values, increasing times.
+  void validate() const;
+};
+
+bool operator==(const NsSolver& left, const NsSolver& right);
+
+// One update in the over-complete form x_{i+1} = sum_j c_j x_j + d_j u_j, j = 0 ... i.
+struct UpdateRule {
+  std::vector<double> c, d;
+};
+
+// The reduction (c, d) -> (a, b): every x_j is itself a combination of x_0 and earlier u's.
+NsSolver from_update_rules(const std::vector<double>& times, const std::vector<UpdateRule>& rules);
+
+// `solver` runs in r on the field transformed by `transform`; the result runs in t on the field
+// itself and computes the same x. This is how scale-time solvers become NS solvers.
+NsSolver fold(const NsSolver& solver, const ScaleTime& transform);
+
+}  // namespace bespoke

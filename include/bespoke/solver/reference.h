@@ -1,0 +1,47 @@
+#pragma once
+
+#include <functional>
+
+#include "bespoke/model/model.h"
+
+namespace bespoke {
+
+struct Tolerances {
+  double rtol = 1e-5;
+  double atol = 1e-5;
+};
+
+struct ReferenceOptions {
+  Tolerances tolerances;
+  double start = 0, end = 1;               // in the model's time; x_0 is the state at start
+  int64_t most_evaluations = 20000;        // per sample, before it is called diverged
+  std::function<void(double)> on_progress;  // fraction of the batch's time done, 0 ... 1
+};
+
+struct ReferenceResult {
+  torch::Tensor x;            // [batch, ...] float64
+  torch::Tensor evaluations;  // [batch] int64, what each sample spent
+};
+
+// Dormand-Prince 5(4) on any field over [start, end], in float64, each sample with step sizes and
+// error control of its own: a result does not depend on what else is in the batch. Finished samples
+// leave the batch.
+ReferenceResult integrate_adaptive(const Field& field, const torch::Tensor& x0,
+                                   const Conditions& conditions, const ReferenceOptions& options);
+
+// A fixed number of equal steps of order 8 (modified midpoint, extrapolated): slow, simple, and
+// independent of the above, to check it by. 20 evaluations a step.
+torch::Tensor integrate_fixed(const Field& field, const torch::Tensor& x0,
+                              const Conditions& conditions, double start, double end, int steps);
+
+// The model's own sample x(1): either integrator, run where the model's path is smooth. A
+// velocity that is finite everywhere is integrated as it is; everything else in the coordinates of
+// the FM-OT path, bar x = x / (alpha + sigma), where bar u = D - E is bounded. An end at which the
+// prediction determines nothing is bridged by a first-order step of negligible length.
+ReferenceResult reference(const ModelPtr& model, const torch::Tensor& x0,
+                          const Conditions& conditions = {}, const ReferenceOptions& options = {});
+torch::Tensor reference_fixed(const ModelPtr& model, const torch::Tensor& x0,
+                              const Conditions& conditions, int steps, double start = 0,
+                              double end = 1);
+
+}  // namespace bespoke

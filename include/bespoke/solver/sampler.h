@@ -1,0 +1,26 @@
+#pragma once
+
+#include <functional>
+
+#include "bespoke/model/model.h"
+#include "bespoke/solver/ns_solver.h"
+
+namespace bespoke {
+
+// After step `step` (0 ... n-1): x_{step+1} at next_time, computed with u at time.
+struct StepInfo {
+  int step;
+  double time, next_time;
+  const torch::Tensor& x;
+  const torch::Tensor& velocity;
+};
+using StepCallback = std::function<void(const StepInfo&)>;
+
+// Algorithm 1 of the paper, for any solver and field: x_n from x_0 [batch, ...]. The state is
+// float32 or float64, as x_0 is (half precision is raised to float32); velocities stay in the
+// model's own type. Memory is one state and n velocities. Throws (diverged) with the step, time and
+// sample named if the state stops being finite.
+torch::Tensor sample(const NsSolver& solver, const Field& field, const torch::Tensor& x0,
+                     const Conditions& conditions = {}, const StepCallback& on_step = nullptr);
+
+}  // namespace bespoke

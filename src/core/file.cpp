@@ -1,0 +1,64 @@
+#include "bespoke/core/file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "bespoke/core/error.h"
+
+namespace bespoke {
+
+namespace fs = std::filesystem;
+
+std::string read_file(const fs::path& path) {
+  if (fs::is_directory(path)) throw bad_input("'{}' is a folder, not a file", path.string());
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) {
+    throw bad_input("cannot read '{}': {}; check the path", path.string(), std::strerror(errno));
+  }
+  std::ostringstream content;
+  content << stream.rdbuf();
+  return content.str();
+}
+
+static Error cannot_write(const fs::path& path) {
+  return Error(ErrorKind::failed,
+               fmt::format("cannot write '{}': {}", path.string(), std::strerror(errno)));
+}
+
+static void write_all(int descriptor, const std::string& content, const fs::path& path) {
+  size_t done = 0;
+  while (done < content.size()) {
+    const ssize_t written = ::write(descriptor, content.data() + done, content.size() - done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) throw cannot_write(path);
+    done += static_cast<size_t>(written);
+  }
+  // Without this a power cut after the rename could leave an empty file under the final name.
+  if (::fsync(descriptor) != 0) throw cannot_write(path);
+}
+
+void write_file_atomically(const fs::path& path, const std::string& content) {
+  const fs::path temporary = path.string() + fmt::format(".{}.part", ::getpid());
+  const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  if (descriptor < 0) throw cannot_write(path);
+  try {
+    write_all(descriptor, content, path);
+  } catch (...) {
+    ::close(descriptor);
+    ::unlink(temporary.c_str());
+    throw;
+  }
+  ::close(descriptor);
+  if (::rename(temporary.c_str(), path.c_str()) != 0) {
+    const Error error = cannot_write(path);
+    ::unlink(temporary.c_str());
+    throw error;
+  }
+}
+
+}  // namespace bespoke

@@ -1,0 +1,120 @@
+#include "bespoke/model/fields.h"
+
+#include <torch/torch.h>
+
+#include <utility>
+
+#include "bespoke/core/combine.h"
+
+namespace bespoke {
+
+namespace {
+
+class TimeFunction : public torch::autograd::Function<TimeFunction> {
+ public:
+  static torch::Tensor forward(torch::autograd::AutogradContext* context, const torch::Tensor& t,
+                               const std::function<Jet(double)>& f) {
+    const bool uniform = t.numel() > 1 && t.stride(0) == 0;
+    const torch::Tensor times = uniform ? t.slice(0, 0, 1) : t.contiguous();
+    torch::Tensor values = torch::empty_like(times), slopes = torch::empty_like(times);
+    for (int64_t i = 0; i < times.numel(); ++i) {
+      const Jet jet = f(times.data_ptr<double>()[i]);
+      values.data_ptr<double>()[i] = jet.value;
+      slopes.data_ptr<double>()[i] = jet.first;
+    }
+    context->save_for_backward({slopes});
+    return uniform ? values.expand_as(t) : values;
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
+    return {gradients[0] * context->get_saved_variables()[0], torch::Tensor()};
+  }
+};
+
+// state * x + output * f, per sample, in x's precision.
+torch::Tensor apply_affine(const torch::Tensor& state, const torch::Tensor& output,
+                           const torch::Tensor& x, const torch::Tensor& f) {
+  const auto factor = [&x](const torch::Tensor& values) {
+    return per_sample(values.to(x.device(), x.scalar_type()), x.dim());
+  };
+  return factor(state) * x + factor(output) * f.to(x.scalar_type());
+}
+
+torch::Tensor clamp_times(const Model& model, const torch::Tensor& t, double margin) {
+  const SchedulePtr schedule = model.schedule();
+  const Prediction prediction = model.prediction();
+  return time_function(t, [&](double time) {
+    return Jet(safe_time(prediction, *schedule, time, margin), 1, 0);
+  });
+}
+
+}  // namespace
+
+torch::Tensor time_function(const torch::Tensor& t, const std::function<Jet(double)>& f) {
+  return TimeFunction::apply(t, f);
+}
+
+VelocityField::VelocityField(ModelPtr model)
+    : model_(std::move(model)), margin_(safe_margin(model_->dtype() == torch::kDouble)) {}
+
+torch::Tensor VelocityField::velocity(const torch::Tensor& x, const torch::Tensor& t,
+                                      const Conditions& conditions) const {
+  const Prediction prediction = model_->prediction();
+  const torch::Tensor safe = clamp_times(*model_, t, margin_);
+  const torch::Tensor output = model_->predict(x, safe, conditions);
+  if (prediction == Prediction::velocity) return output;
+  const SchedulePtr schedule = model_->schedule();
+  const auto state_weight = time_function(safe, [&](double time) {
+    return velocity_from(prediction, schedule->jet_at(time)).state;
+  });
+  const auto output_weight = time_function(safe, [&](double time) {
+    return velocity_from(prediction, schedule->jet_at(time)).output;
+  });
+  return apply_affine(state_weight, output_weight, x, output);
+}
+
+RescheduledField::RescheduledField(ModelPtr model, SchedulePtr to)
+    : model_(std::move(model)),
+      to_(std::move(to)),
+      transform_(schedule_change(model_->schedule(), to_)),
+      margin_(safe_margin(model_->dtype() == torch::kDouble)) {}
+
+torch::Tensor RescheduledField::velocity(const torch::Tensor& x, const torch::Tensor& r,
+                                         const Conditions& conditions) const {
+  const SchedulePtr schedule = model_->schedule();
+  const Prediction prediction = model_->prediction();
+  const auto weight = [&](double Affine<double>::*part) {
+    return time_function(r, [&, part](double time) {
+      const SchedulePoint target = to_->at(time);
+      const double t = safe_time(prediction, *schedule, transform_->at(time).t, margin_);
+      const SchedulePoint source = schedule->at(t);
+      return Jet(target.alpha_dot * (data_from(prediction, source).*part) +
+                 target.sigma_dot * (noise_from(prediction, source).*part));
+    });
+  };
+  const auto unscale = time_function(r, [&](double time) { return Jet(1 / transform_->at(time).s); });
+  const auto t = time_function(r, [&](double time) { return Jet(transform_->at(time).t); });
+  const auto state = per_sample(unscale.to(x.device(), x.scalar_type()), x.dim()) * x;
+  const auto output = model_->predict(state, clamp_times(*model_, t, margin_), conditions);
+  return apply_affine(weight(&Affine<double>::state), weight(&Affine<double>::output), state,
+                      output);
+}
+
+TransformedField::TransformedField(std::shared_ptr<const Field> field, ScaleTimePtr transform)
+    : field_(std::move(field)), transform_(std::move(transform)) {}
+
+torch::Tensor TransformedField::velocity(const torch::Tensor& x, const torch::Tensor& r,
+                                         const Conditions& conditions) const {
+  const auto part = [&](const std::function<double(const ScaleTimePoint&)>& f) {
+    return time_function(r, [&](double time) { return Jet(f(transform_->at(time))); });
+  };
+  const auto unscale = part([](const ScaleTimePoint& p) { return 1 / p.s; });
+  const auto state = per_sample(unscale.to(x.device(), x.scalar_type()), x.dim()) * x;
+  const auto t = part([](const ScaleTimePoint& p) { return p.t; });
+  const auto u = field_->velocity(state, t, conditions);
+  return apply_affine(part([](const ScaleTimePoint& p) { return p.s_dot / p.s; }),
+                      part([](const ScaleTimePoint& p) { return p.t_dot * p.s; }), x, u);
+}
+
+}  // namespace bespoke

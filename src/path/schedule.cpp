@@ -1,0 +1,392 @@
+#include "bespoke/path/schedule.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "bespoke/core/error.h"
+#include "bespoke/core/file.h"
+#include "bespoke/core/spec.h"
+#include "bespoke/core/text.h"
+
+namespace bespoke {
+
+namespace {
+
+constexpr double kHalfPi = 1.57079632679489661923;
+
+double clip_to_unit(double t) { return std::min(1.0, std::max(0.0, t)); }
+
+class FmOt : public Schedule {
+ public:
+  std::string name() const override { return "fm-ot"; }
+  Jet alpha_jet(double t) const override { return Jet::variable(t); }
+  Jet sigma_jet(double t) const override { return 1 - Jet::variable(t); }
+  double time_at_lambda(double lambda) const override { return 1 / (1 + std::exp(-lambda)); }
+};
+
+class Cosine : public Schedule {
+ public:
+  std::string name() const override { return "cosine"; }
+  Jet alpha_jet(double t) const override { return sin(kHalfPi * Jet::variable(t)); }
+  // sin(pi/2 (1 - t)) rather than cos(pi/2 t): exactly zero at t = 1.
+  Jet sigma_jet(double t) const override { return sin(kHalfPi * (1 - Jet::variable(t))); }
+  double time_at_lambda(double lambda) const override {
+    return lambda > 0 ? 1 - std::atan(std::exp(-lambda)) / kHalfPi
+                      : std::atan(std::exp(lambda)) / kHalfPi;
+  }
+};
+
+class Edm : public Schedule {
+ public:
+  explicit Edm(double sigma_max) : sigma_max_(sigma_max) {
+    if (!(sigma_max > 0)) throw bad_input("edm: sigma_max must be positive, found {}", sigma_max);
+  }
+  std::string name() const override { return "edm"; }
+  Jet alpha_jet(double) const override { return 1; }
+  Jet sigma_jet(double t) const override { return sigma_max_ * (1 - Jet::variable(t)); }
+  double time_at_lambda(double lambda) const override {
+    return clip_to_unit(1 - std::exp(-lambda) / sigma_max_);
+  }
+  double source_std() const override { return sigma_max_; }
+
+ protected:
+  std::vector<std::pair<std::string, double>> parameters() const override {
+    return {{"sigma_max", sigma_max_}};
+  }
+
+ private:
+  double sigma_max_;
+};
+
+// alpha^2 + sigma^2 = 1, given by log alpha. sigma^2 = -expm1(2 log alpha) keeps its digits where
+// alpha is near one.
+class VariancePreserving : public Schedule {
+ public:
+  Jet alpha_jet(double t) const override { return exp(log_alpha(t)); }
+  Jet variance_jet(double t) const override { return -expm1(2 * log_alpha(t)); }
+  Jet sigma_jet(double t) const override { return sqrt(variance_jet(t)); }
+  double time_at_lambda(double lambda) const override {
+    // -log alpha = log(1 + exp(-2 lambda)) / 2, without overflow for very negative lambda.
+    const double depth =
+        lambda < 0 ? -lambda + 0.5 * std::log1p(std::exp(2 * lambda))
+                   : 0.5 * std::log1p(std::exp(-2 * lambda));
+    return clip_to_unit(time_at_depth(depth));
+  }
+
+ protected:
+  virtual Jet log_alpha(double t) const = 0;
+  // The time where -log alpha = depth >= 0.
+  virtual double time_at_depth(double depth) const = 0;
+};
+
+class Vp : public VariancePreserving {
+ public:
+  Vp(double B, double b) : B_(B), b_(b) {
+    if (!(b > 0 && B > b)) {
+      throw bad_input("vp: needs 0 < b < B, found B = {}, b = {}", B, b);
+    }
+  }
+  std::string name() const override { return "vp"; }
+
+ protected:
+  Jet log_alpha(double t) const override {
+    const Jet s = 1 - Jet::variable(t);
+    return -(s * s * ((B_ - b_) / 4) + s * (b_ / 2));
+  }
+  double time_at_depth(double depth) const override {
+    if (std::isinf(depth)) return 0;
+    const double half_b = b_ / 2;
+    return 1 - 2 * depth / (half_b + std::sqrt(half_b * half_b + (B_ - b_) * depth));
+  }
+  std::vector<std::pair<std::string, double>> parameters() const override {
+    return {{"B", B_}, {"b", b_}};
+  }
+
+ private:
+  double B_, b_;
+};
+
+std::vector<double> log_alphas(const std::vector<double>& alphas_cumprod) {
+  if (alphas_cumprod.size() < 2) {
+    throw bad_input("a table of alphas needs at least 2 entries, found {}", alphas_cumprod.size());
+  }
+  std::vector<double> logs = {0};  // no noise at s = 0
+  for (size_t i = 0; i < alphas_cumprod.size(); ++i) {
+    const double value = alphas_cumprod[i];
+    const double previous = i == 0 ? 1 : alphas_cumprod[i - 1];
+    if (!(value > 0 && value < previous)) {
+      throw bad_input(
+          "alphas_cumprod must fall strictly from below 1 to above 0 (index 0 = least noise); entry "
+          "{} is {} after {}",
+          i, value, previous);
+    }
+    logs.push_back(0.5 * std::log(value));
+  }
+  return logs;
+}
+
+// Discrete diffusion: log alpha is linear between s = i / N and s = (i + 1) / N, with s = 1 - t.
+class Table : public VariancePreserving {
+ public:
+  explicit Table(const std::vector<double>& alphas_cumprod)
+      : alphas_cumprod_(alphas_cumprod), log_alphas_(log_alphas(alphas_cumprod)) {}
+
+  std::string name() const override { return "table"; }
+  nlohmann::json describe() const override {
+    return {{"name", name()}, {"alphas_cumprod", alphas_cumprod_}};
+  }
+
+ protected:
+  Jet log_alpha(double t) const override {
+    const double levels = static_cast<double>(alphas_cumprod_.size());
+    const Jet position = levels * (1 - Jet::variable(t));
+    const auto last = static_cast<double>(alphas_cumprod_.size() - 1);
+    const auto index = static_cast<size_t>(std::clamp(std::floor(position.value), 0.0, last));
+    const double slope = log_alphas_[index + 1] - log_alphas_[index];
+    return log_alphas_[index] + (position - static_cast<double>(index)) * slope;
+  }
+  double time_at_depth(double depth) const override {
+    if (std::isinf(depth)) return 0;
+    // First entry below the target; log_alphas_ falls.
+    const auto after = std::lower_bound(log_alphas_.begin() + 1, log_alphas_.end() - 1, -depth,
+                                        std::greater<double>());
+    const auto index = static_cast<size_t>(after - log_alphas_.begin()) - 1;
+    const double slope = log_alphas_[index + 1] - log_alphas_[index];
+    const double position = static_cast<double>(index) + (-depth - log_alphas_[index]) / slope;
+    return 1 - position / static_cast<double>(alphas_cumprod_.size());
+  }
+
+ private:
+  std::vector<double> alphas_cumprod_;
+  std::vector<double> log_alphas_;
+};
+
+// A table that remembers the formula it came from.
+class NamedTable : public Table {
+ public:
+  NamedTable(std::string name, std::vector<std::pair<std::string, double>> parameters,
+             const std::vector<double>& alphas_cumprod)
+      : Table(alphas_cumprod), name_(std::move(name)), parameters_(std::move(parameters)) {}
+  std::string name() const override { return name_; }
+  nlohmann::json describe() const override { return Schedule::describe(); }
+
+ protected:
+  std::vector<std::pair<std::string, double>> parameters() const override { return parameters_; }
+
+ private:
+  std::string name_;
+  std::vector<std::pair<std::string, double>> parameters_;
+};
+
+class Preconditioned : public Schedule {
+ public:
+  Preconditioned(SchedulePtr base, double sigma_0) : base_(std::move(base)), sigma_0_(sigma_0) {
+    if (!(sigma_0 > 0)) throw bad_input("sigma_0 must be positive, found {}", sigma_0);
+  }
+  std::string name() const override { return "preconditioned"; }
+  nlohmann::json describe() const override {
+    return {{"name", name()}, {"base", base_->describe()}, {"sigma_0", sigma_0_}};
+  }
+  Jet alpha_jet(double t) const override { return base_->alpha_jet(t); }
+  Jet sigma_jet(double t) const override { return sigma_0_ * base_->sigma_jet(t); }
+  Jet variance_jet(double t) const override {
+    return sigma_0_ * sigma_0_ * base_->variance_jet(t);
+  }
+  double time_at_lambda(double lambda) const override {
+    return base_->time_at_lambda(lambda + std::log(sigma_0_));
+  }
+  double source_std() const override { return sigma_0_ * base_->source_std(); }
+
+ private:
+  SchedulePtr base_;
+  double sigma_0_;
+};
+
+using Parameters = std::map<std::string, double>;
+
+size_t level_count(const Parameters& p) {
+  const double levels = p.at("steps");
+  if (!(levels >= 2 && levels <= 1e6 && levels == std::floor(levels))) {
+    throw bad_input("steps must be a whole number from 2 to 1000000, found {}", levels);
+  }
+  return static_cast<size_t>(levels);
+}
+
+SchedulePtr named_table(const char* name, const Parameters& p, const std::vector<double>& betas) {
+  std::vector<double> products;
+  double product = 1;
+  for (const double beta : betas) products.push_back(product *= 1 - beta);
+  return std::make_shared<NamedTable>(
+      name, std::vector<std::pair<std::string, double>>(p.begin(), p.end()), products);
+}
+
+double interpolate(double from, double to, size_t i, size_t levels) {
+  return from + (to - from) * static_cast<double>(i) / static_cast<double>(levels - 1);
+}
+
+SchedulePtr ddpm_linear(const Parameters& p) {
+  std::vector<double> betas(level_count(p));
+  for (size_t i = 0; i < betas.size(); ++i) {
+    betas[i] = interpolate(p.at("beta_start"), p.at("beta_end"), i, betas.size());
+  }
+  return named_table("ddpm-linear", p, betas);
+}
+
+SchedulePtr ddpm_scaled_linear(const Parameters& p) {
+  std::vector<double> betas(level_count(p));
+  for (size_t i = 0; i < betas.size(); ++i) {
+    const double root = interpolate(std::sqrt(p.at("beta_start")), std::sqrt(p.at("beta_end")), i,
+                                    betas.size());
+    betas[i] = root * root;
+  }
+  return named_table("ddpm-scaled-linear", p, betas);
+}
+
+SchedulePtr ddpm_cosine(const Parameters& p) {
+  const double offset = p.at("offset");
+  const auto product_at = [offset](double s) {
+    const double c = std::cos((s + offset) / (1 + offset) * kHalfPi);
+    return c * c;
+  };
+  std::vector<double> betas(level_count(p));
+  const auto levels = static_cast<double>(betas.size());
+  for (size_t i = 0; i < betas.size(); ++i) {
+    const auto index = static_cast<double>(i);
+    const double ratio = product_at((index + 1) / levels) / product_at(index / levels);
+    betas[i] = std::min(1 - ratio, p.at("beta_max"));
+  }
+  return named_table("ddpm-cosine", p, betas);
+}
+
+std::vector<double> read_numbers(const std::string& file) {
+  std::string text = read_file(file);
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c == '[' || c == ']' || c == ','; }, ' ');
+  std::istringstream stream(text);
+  std::vector<double> numbers;
+  for (std::string word; stream >> word;) numbers.push_back(parse_number(word, file));
+  return numbers;
+}
+
+const ScheduleEntry& find_entry(const std::string& name) {
+  std::vector<std::string> names;
+  for (const auto& entry : schedule_registry()) {
+    if (entry.name == name) return entry;
+    names.push_back(entry.name);
+  }
+  names.push_back("table");
+  throw Error(ErrorKind::usage, unknown_name("schedule", name, names));
+}
+
+std::vector<std::string> parameter_names(const ScheduleEntry& entry) {
+  std::vector<std::string> names;
+  for (const auto& parameter : entry.defaults) names.push_back(parameter.first);
+  return names;
+}
+
+}  // namespace
+
+nlohmann::json Schedule::describe() const {
+  nlohmann::json json = {{"name", name()}};
+  for (const auto& [key, value] : parameters()) json[key] = value;
+  return json;
+}
+
+Jet Schedule::variance_jet(double t) const {
+  const Jet sigma = sigma_jet(t);
+  return sigma * sigma;
+}
+
+BasicPoint<Jet> Schedule::jet_at(double t) const {
+  const Jet alpha = alpha_jet(t);
+  const Jet sigma = sigma_jet(t);
+  return {alpha, sigma, alpha.derivative(), sigma.derivative(),
+          0.5 * variance_jet(t).derivative()};
+}
+
+SchedulePoint Schedule::at(double t) const {
+  const Jet alpha = alpha_jet(t);
+  const Jet sigma = sigma_jet(t);
+  return {alpha.value, sigma.value, alpha.first, sigma.first, 0.5 * variance_jet(t).first};
+}
+
+double Schedule::lambda(double t) const { return std::log(alpha(t)) - std::log(sigma(t)); }
+
+double Schedule::time_at_snr(double snr) const { return time_at_lambda(std::log(snr)); }
+
+SchedulePtr fm_ot_schedule() { return std::make_shared<FmOt>(); }
+SchedulePtr cosine_schedule() { return std::make_shared<Cosine>(); }
+SchedulePtr vp_schedule(double B, double b) { return std::make_shared<Vp>(B, b); }
+SchedulePtr edm_schedule(double sigma_max) { return std::make_shared<Edm>(sigma_max); }
+SchedulePtr table_schedule(const std::vector<double>& alphas_cumprod) {
+  return std::make_shared<Table>(alphas_cumprod);
+}
+SchedulePtr preconditioned_schedule(SchedulePtr base, double sigma_0) {
+  return std::make_shared<Preconditioned>(std::move(base), sigma_0);
+}
+
+const std::vector<ScheduleEntry>& schedule_registry() {
+  static const std::vector<ScheduleEntry> registry = {
+      {"fm-ot", "flow matching with the optimal-transport path: alpha = t, sigma = 1 - t", {},
+       [](const Parameters&) { return fm_ot_schedule(); }},
+      {"cosine", "alpha = sin(pi t / 2), sigma = cos(pi t / 2)", {},
+       [](const Parameters&) { return cosine_schedule(); }},
+      {"vp", "variance preserving, continuous time", {{"B", 20}, {"b", 0.1}},
+       [](const Parameters& p) { return vp_schedule(p.at("B"), p.at("b")); }},
+      {"edm", "variance exploding: alpha = 1, sigma = sigma_max (1 - t)", {{"sigma_max", 80}},
+       [](const Parameters& p) { return edm_schedule(p.at("sigma_max")); }},
+      {"ddpm-linear", "discrete diffusion with linear betas",
+       {{"steps", 1000}, {"beta_start", 1e-4}, {"beta_end", 0.02}}, ddpm_linear},
+      {"ddpm-scaled-linear", "discrete diffusion with betas linear in their root (Stable Diffusion)",
+       {{"steps", 1000}, {"beta_start", 0.00085}, {"beta_end", 0.012}}, ddpm_scaled_linear},
+      {"ddpm-cosine", "discrete diffusion with the squared-cosine product",
+       {{"steps", 1000}, {"offset", 0.008}, {"beta_max", 0.999}}, ddpm_cosine},
+  };
+  return registry;
+}
+
+SchedulePtr make_schedule(const std::string& text) {
+  const Spec spec = Spec::parse(text);
+  if (spec.name == "table") {
+    if (spec.positional.size() != 1 || !spec.options.empty()) {
+      throw usage_error("write table:FILE, a file of alphas_cumprod values, found '{}'", text);
+    }
+    return table_schedule(read_numbers(spec.positional.front()));
+  }
+  const ScheduleEntry& entry = find_entry(spec.name);
+  spec.allow_only(parameter_names(entry));
+  Parameters parameters;
+  for (const auto& [key, fallback] : entry.defaults) parameters[key] = spec.number(key, fallback);
+  return entry.make(parameters);
+}
+
+SchedulePtr schedule_from_json(const nlohmann::json& description) {
+  if (!description.is_object() || !description.contains("name") ||
+      !description["name"].is_string()) {
+    throw bad_input("a schedule must be an object with a \"name\", found {}", description.dump());
+  }
+  const std::string name = description["name"];
+  if (name == "table") {
+    return table_schedule(description.at("alphas_cumprod").get<std::vector<double>>());
+  }
+  if (name == "preconditioned") {
+    return preconditioned_schedule(schedule_from_json(description.at("base")),
+                                   description.at("sigma_0").get<double>());
+  }
+  const ScheduleEntry& entry = find_entry(name);
+  Parameters parameters(entry.defaults.begin(), entry.defaults.end());
+  for (const auto& [key, value] : description.items()) {
+    if (key == "name") continue;
+    if (parameters.count(key) == 0) {
+      throw Error(ErrorKind::bad_input,
+                  unknown_name("parameter of schedule " + name, key, parameter_names(entry)));
+    }
+    parameters[key] = value.get<double>();
+  }
+  return entry.make(parameters);
+}
+
+}  // namespace bespoke

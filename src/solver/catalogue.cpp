@@ -1,0 +1,254 @@
+#include "bespoke/solver/catalogue.h"
+
+#include <cmath>
+#include <utility>
+
+#include "bespoke/core/error.h"
+#include "bespoke/core/text.h"
+#include "bespoke/path/scale_time.h"
+#include "bespoke/solver/dpm_solver.h"
+#include "bespoke/solver/exponential.h"
+#include "bespoke/solver/grid.h"
+#include "bespoke/solver/multistep.h"
+#include "bespoke/solver/runge_kutta.h"
+#include "bespoke/solver/unipc.h"
+
+namespace bespoke {
+
+namespace {
+
+using Grid = std::vector<double>;
+
+constexpr char kRungeKutta[] = "Runge-Kutta";
+constexpr char kMultistep[] = "multistep";
+constexpr char kExponentialRungeKutta[] = "exponential Runge-Kutta";
+constexpr char kExponentialMultistep[] = "exponential multistep";
+constexpr char kScaleTimeRungeKutta[] = "scale-time Runge-Kutta";
+
+// How evaluations become steps.
+std::function<int(int)> multiples_of(int stages) {
+  return [stages](int nfe) { return nfe % stages == 0 ? nfe / stages : 0; };
+}
+int one_each(int nfe) { return nfe; }
+
+bool infinite_at_end(const SolverRequest& request, const Grid& grid) {
+  return !std::isfinite(request.schedule->at(grid.back()).sigma_dot);
+}
+
+CatalogueEntry runge_kutta_entry(std::string name, std::string description, int order,
+                                 const ButcherTableau& tableau) {
+  return {std::move(name), kRungeKutta, std::move(description), order, tableau.stages(),
+          "uniform-t", false, multiples_of(tableau.stages()),
+          [tableau](const SolverRequest& request, const Grid& grid) {
+            return runge_kutta(tableau, grid, infinite_at_end(request, grid));
+          }};
+}
+
+CatalogueEntry adams_entry(int order) {
+  return {"ab" + std::to_string(order), kMultistep,
+          fmt::format("Adams-Bashforth over {} velocities, variable steps", order), order, 1,
+          "uniform-t", false, one_each, [order](const SolverRequest&, const Grid& grid) {
+            return adams_bashforth(order, grid);
+          }};
+}
+
+CatalogueEntry exponential_multistep_entry(std::string name, std::string description, int order,
+                                           Prediction form, PolynomialIn variable) {
+  return {std::move(name), kExponentialMultistep, std::move(description), order, 1, "uniform-t",
+          true, one_each, [=](const SolverRequest& request, const Grid& grid) {
+            return exponential_multistep(*request.schedule, grid, form, variable,
+                                         {order, request.lower_order_final});
+          }};
+}
+
+CatalogueEntry exponential_runge_kutta_entry(const std::string& base, int order, Prediction form,
+                                             const ButcherTableau& tableau) {
+  const bool noise = form == Prediction::noise;
+  return {fmt::format("exp-{}-{}", base, to_string(form)), kExponentialRungeKutta,
+          fmt::format("{} in {} on the {} prediction", base, noise ? "sigma/alpha" : "alpha/sigma",
+                      to_string(form)),
+          order, tableau.stages(), "uniform-t", false, multiples_of(tableau.stages()),
+          [=](const SolverRequest& request, const Grid& grid) {
+            const std::vector<ButcherTableau> tableaus(grid.size() - 1, tableau);
+            return exponential_runge_kutta(*request.schedule, grid, form, tableaus);
+          }};
+}
+
+CatalogueEntry dpm_singlestep_entry(std::string name, std::string description, int order,
+                                    Prediction form) {
+  return {std::move(name), kExponentialRungeKutta, std::move(description), order, order,
+          "uniform-t", false,
+          [order](int nfe) { return static_cast<int>(dpm_singlestep_orders(order, nfe).size()); },
+          [=](const SolverRequest& request, const Grid& grid) {
+            return dpm_singlestep(*request.schedule, grid, form,
+                                  dpm_singlestep_orders(order, request.nfe));
+          }};
+}
+
+CatalogueEntry dpm_multistep_entry(int order) {
+  return {fmt::format("dpm++{}m", order), kExponentialMultistep,
+          fmt::format("DPM-Solver++({}M): differences of the data prediction in log-SNR", order),
+          order, 1, "uniform-t", true, one_each,
+          [order](const SolverRequest& request, const Grid& grid) {
+            return dpm_multistep(*request.schedule, grid, {order, request.lower_order_final});
+          }};
+}
+
+CatalogueEntry unipc_entry(int order, UniPcVariant variant) {
+  const char* bh = variant == UniPcVariant::bh1 ? "bh1" : "bh2";
+  return {fmt::format("unipc{}-{}", order, bh), kExponentialMultistep,
+          fmt::format("UniPC-{} with B(h) of {}, predictor and corrector on data", order, bh), order,
+          1, "uniform-t", true, one_each, [=](const SolverRequest& request, const Grid& grid) {
+            return unipc(*request.schedule, grid, variant, {order, request.lower_order_final});
+          }};
+}
+
+// Heun in EDM's coordinates with Euler on the step to sigma = 0: 2 n - 1 evaluations.
+CatalogueEntry edm_heun_entry() {
+  return {"edm-heun", kScaleTimeRungeKutta,
+          "Heun in EDM's sigma with a last Euler step, on Karras's grid", 2, 2, "karras", false,
+          [](int nfe) { return nfe % 2 == 1 ? (nfe + 1) / 2 : 0; },
+          [](const SolverRequest& request, const Grid& grid) {
+            std::vector<ButcherTableau> tableaus(grid.size() - 1, heun_tableau());
+            tableaus.back() = euler_tableau();
+            return exponential_runge_kutta(*request.schedule, grid, Prediction::noise, tableaus);
+          }};
+}
+
+struct NamedTableau {
+  const char* name;
+  const char* description;
+  int order;
+  ButcherTableau tableau;
+};
+
+std::vector<NamedTableau> generic_tableaus() {
+  return {{"euler", "explicit Euler", 1, euler_tableau()},
+          {"midpoint", "explicit midpoint", 2, midpoint_tableau()},
+          {"heun", "explicit trapezoid", 2, heun_tableau()},
+          {"ralston", "Ralston's second-order method, least error bound", 2, ralston_tableau()},
+          {"rk3", "Kutta's third-order method", 3, rk3_tableau()},
+          {"rk4", "the classical Runge-Kutta method", 4, rk4_tableau()}};
+}
+
+std::vector<CatalogueEntry> make_catalogue() {
+  constexpr auto noise = Prediction::noise;
+  constexpr auto data = Prediction::data;
+  std::vector<CatalogueEntry> list;
+  for (const auto& t : generic_tableaus()) {
+    list.push_back(runge_kutta_entry(t.name, t.description, t.order, t.tableau));
+  }
+  for (const int order : {2, 3, 4}) list.push_back(adams_entry(order));
+
+  list.push_back(exponential_multistep_entry("ddim", "DDIM: the data prediction held fixed", 1, data,
+                                             PolynomialIn::lambda));
+  list.back().can_lower_order = false;
+  list.push_back(dpm_singlestep_entry("dpm2s", "DPM-Solver-2: midpoint in log-SNR on noise", 2, noise));
+  list.push_back(dpm_singlestep_entry("dpm3s", "DPM-Solver-3: three stages in log-SNR on noise", 3, noise));
+  list.push_back(dpm_singlestep_entry("dpm++2s", "DPM-Solver++(2S): midpoint in log-SNR on data", 2, data));
+  list.push_back(dpm_singlestep_entry("dpm++3s", "DPM-Solver++(3S): three stages in log-SNR on data", 3, data));
+  for (const int order : {2, 3}) list.push_back(dpm_multistep_entry(order));
+  for (const int order : {1, 2, 3}) {
+    list.push_back(exponential_multistep_entry(
+        fmt::format("deis-rho-ab{}", order),
+        fmt::format("DEIS: noise as a polynomial in sigma/alpha, {} points", order), order, noise,
+        PolynomialIn::rho));
+  }
+  for (const int order : {1, 2, 3}) {
+    list.push_back(exponential_multistep_entry(
+        fmt::format("deis-t-ab{}", order),
+        fmt::format("DEIS tAB: noise as a polynomial in t, {} points", order), order, noise,
+        PolynomialIn::t));
+  }
+  for (const int order : {2, 3}) {
+    for (const auto variant : {UniPcVariant::bh1, UniPcVariant::bh2}) {
+      list.push_back(unipc_entry(order, variant));
+    }
+  }
+  list.push_back({"ipndm", kExponentialMultistep,
+                  "iPNDM: DDIM on noise extrapolated with the weights of equal steps", 2, 1,
+                  "uniform-t", false, one_each, [](const SolverRequest& request, const Grid& grid) {
+                    return ipndm(*request.schedule, grid);
+                  }});
+  for (const auto form : {noise, data}) {
+    for (const int order : {2, 3, 4}) {
+      list.push_back(exponential_multistep_entry(
+          fmt::format("exp-ab{}-{}", order, to_string(form)),
+          fmt::format("{} as a polynomial in log-SNR, {} points{}", to_string(form), order,
+                      form == noise ? " (DEIS log-rho)" : ""),
+          order, form, PolynomialIn::lambda));
+    }
+    for (const auto& t : generic_tableaus()) {
+      if (t.order > 1) list.push_back(exponential_runge_kutta_entry(t.name, t.order, form, t.tableau));
+    }
+  }
+  list.push_back(edm_heun_entry());
+  return list;
+}
+
+// "6 or 8", the nearest below and above that can be spent.
+std::string nearest_nfe(const CatalogueEntry& entry, int nfe) {
+  std::string below, above;
+  for (int n = nfe - 1; n > 0 && below.empty(); --n) {
+    if (entry.steps(n) > 0) below = std::to_string(n);
+  }
+  for (int n = std::max(1, nfe + 1); above.empty(); ++n) {
+    if (entry.steps(n) > 0) above = std::to_string(n);
+  }
+  return below.empty() ? above : below + " or " + above;
+}
+
+}  // namespace
+
+std::string CatalogueEntry::taxonomy() const {
+  const bool one_step = family.find("Runge-Kutta") != std::string::npos;
+  const char* scale_time = one_step ? "ST-RK" : "ST-multistep";
+  if (family == kScaleTimeRungeKutta) return fmt::format("{} < NS", scale_time);
+  const bool exponential = family.rfind("exponential", 0) == 0;
+  return fmt::format("{}{} < {} < NS", exponential ? "exp-" : "", one_step ? "RK" : "multistep",
+                     scale_time);
+}
+
+const std::vector<CatalogueEntry>& catalogue() {
+  static const std::vector<CatalogueEntry> list = make_catalogue();
+  return list;
+}
+
+const CatalogueEntry& find_solver(const std::string& name) {
+  std::vector<std::string> names;
+  for (const auto& entry : catalogue()) {
+    if (entry.name == name) return entry;
+    names.push_back(entry.name);
+  }
+  throw Error(ErrorKind::usage, unknown_name("solver", name, names) +
+                                    " ('bespoke solvers' lists them all)");
+}
+
+NsSolver make_solver(const CatalogueEntry& entry, const SolverRequest& request) {
+  constexpr int kMostEvaluations = 10000;
+  if (request.nfe < 1 || request.nfe > kMostEvaluations) {
+    throw usage_error("NFE must be from 1 to {}, found {}", kMostEvaluations, request.nfe);
+  }
+  const int steps = entry.steps(request.nfe);
+  if (steps == 0) {
+    throw usage_error("{} cannot spend exactly {} evaluations; the nearest it can is {}", entry.name,
+                      request.nfe, nearest_nfe(entry, request.nfe));
+  }
+  if (request.lower_order_final && !entry.can_lower_order) {
+    throw usage_error("{} has no order to lower at the end; leave out lower-order-final", entry.name);
+  }
+  const std::string& grid = request.grid.empty() ? entry.default_grid : request.grid;
+  return entry.build(request, make_grid(grid, steps, *request.schedule));
+}
+
+NsSolver make_solver(const std::string& name, const SolverRequest& request) {
+  return make_solver(find_solver(name), request);
+}
+
+NsSolver make_solver_via(const std::string& name, const SolverRequest& request, SchedulePtr via) {
+  SolverRequest there = request;
+  there.schedule = via;
+  return fold(make_solver(name, there), *schedule_change(request.schedule, via));
+}
+
+}  // namespace bespoke

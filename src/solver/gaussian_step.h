@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cmath>
+
+#include "bespoke/path/schedule.h"
+#include "bespoke/solver/trace.h"
+
+namespace bespoke {
+
+// A grid point with what exponential methods need of the schedule there.
+struct Node {
+  double t, alpha, sigma, lambda;
+
+  Node(const Schedule& schedule, double time)
+      : t(time),
+        alpha(schedule.alpha(time)),
+        sigma(schedule.sigma(time)),
+        lambda(schedule.lambda(time)) {}
+
+  double rho() const { return sigma / alpha; }
+  double snr() const { return alpha / sigma; }
+};
+
+// lambda' - lambda; infinite where either end is.
+inline double log_snr_step(const Node& from, const Node& to) { return to.lambda - from.lambda; }
+
+// One first-order step with the data prediction held fixed: (sigma'/sigma) x - alpha' expm1(-h) D.
+// It is DDIM, in the form that stays finite at both ends.
+inline LinearForm first_order_step(const Node& from, const Node& to, const LinearForm& x,
+                                   const LinearForm& data) {
+  return (to.sigma / from.sigma) * x -
+         to.alpha * std::expm1(-log_snr_step(from, to)) * data;
+}
+
+// `count` DDIM substeps of equal length in t: how a step of several evaluations is taken where its
+// higher-order form is infinite. Spends the same evaluations and stays off the end itself.
+inline LinearForm first_order_substeps(const Schedule& schedule, Trace& trace, int count,
+                                       const Node& from, const Node& to, LinearForm x) {
+  Node here = from;
+  for (int j = 1; j <= count; ++j) {
+    const Node next =
+        j == count ? to : Node(schedule, from.t + (to.t - from.t) * j / count);
+    x = first_order_step(here, next, x, trace.evaluate(here.t, x).data);
+    here = next;
+  }
+  return x;
+}
+
+}  // namespace bespoke

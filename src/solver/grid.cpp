@@ -1,0 +1,149 @@
+#include "bespoke/solver/grid.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "bespoke/core/error.h"
+#include "bespoke/core/spec.h"
+#include "bespoke/core/text.h"
+
+namespace bespoke {
+
+namespace {
+
+using Times = std::vector<double>;
+
+// from + (to - from) i / steps, both ends exact.
+Times linear(double from, double to, int steps) {
+  Times values(static_cast<size_t>(steps) + 1);
+  for (int i = 0; i <= steps; ++i) {
+    values[static_cast<size_t>(i)] = i == steps ? to : from + (to - from) * i / steps;
+  }
+  return values;
+}
+
+struct Span {
+  double start, end;
+};
+
+Span read_span(const Spec& spec) {
+  const Span span = {spec.number("start", 0), spec.number("end", 1)};
+  if (!(span.start >= 0 && span.start < span.end && span.end <= 1)) {
+    throw usage_error("grid {}: needs 0 <= start < end <= 1, found start = {}, end = {}", spec.name,
+                      span.start, span.end);
+  }
+  return span;
+}
+
+Times uniform_t(const Spec& spec, int steps, const Schedule&) {
+  const Span span = read_span(spec);
+  return linear(span.start, span.end, steps);
+}
+
+// Uniform in log-SNR. Where an end has infinite log-SNR the spacing is that of a range `margin`
+// inside it, and the outermost node is put on the end itself.
+Times uniform_lambda(const Spec& spec, int steps, const Schedule& schedule) {
+  const Span span = read_span(spec);
+  const double margin = spec.number("margin", 1e-3);
+  double first = schedule.lambda(span.start);
+  double last = schedule.lambda(span.end);
+  if (std::isinf(first)) first = schedule.lambda(span.start + margin);
+  if (std::isinf(last)) last = schedule.lambda(span.end - margin);
+  Times times = linear(first, last, steps);
+  for (double& value : times) value = schedule.time_at_lambda(value);
+  times.front() = span.start;
+  times.back() = span.end;
+  return times;
+}
+
+// Noise time s = 1 - t falls quadratically: dense near the data.
+Times quadratic(const Spec& spec, int steps, const Schedule&) {
+  const Span span = read_span(spec);
+  Times times = linear(std::sqrt(1 - span.start), std::sqrt(1 - span.end), steps);
+  for (double& value : times) value = 1 - value * value;
+  times.front() = span.start;
+  times.back() = span.end;
+  return times;
+}
+
+// Karras et al.: sigma / alpha from sigma_max to sigma_min in steps - 1 steps, linear in its
+// rho-th root, then a last step to zero.
+Times karras(const Spec& spec, int steps, const Schedule& schedule) {
+  const double rho = spec.number("rho", 7);
+  const double sigma_min = spec.number("sigma_min", 0.002);
+  const double sigma_max = std::min(spec.number("sigma_max", 80), 1 / schedule.snr(0));
+  if (!(rho > 0 && sigma_min > 0 && sigma_min < sigma_max)) {
+    throw usage_error(
+        "grid karras: needs rho > 0 and 0 < sigma_min < sigma_max, found rho = {}, sigma_min = {}, "
+        "sigma_max = {}",
+        rho, sigma_min, sigma_max);
+  }
+  const double first = std::pow(sigma_max, 1 / rho);
+  const double last = std::pow(sigma_min, 1 / rho);
+  Times times = steps == 1 ? Times{first} : linear(first, last, steps - 1);
+  for (double& value : times) value = schedule.time_at_snr(std::pow(value, -rho));
+  times.push_back(1);
+  return times;
+}
+
+// Flow shift: sigma -> k sigma / (1 + (k - 1) sigma) with sigma = 1 - t, more steps near the noise
+// for k > 1.
+Times shift(const Spec& spec, int steps, const Schedule&) {
+  const Span span = read_span(spec);
+  const double k = spec.number("shift", 3);
+  if (!(k > 0)) throw usage_error("grid shift: shift must be positive, found {}", k);
+  const auto unshift = [k](double t) { return t * k / (1 + (k - 1) * t); };
+  Times times = linear(unshift(span.start), unshift(span.end), steps);
+  for (double& value : times) value = value / (k + (1 - k) * value);
+  times.front() = span.start;
+  times.back() = span.end;
+  return times;
+}
+
+Times custom(const Spec& spec, int steps, const Schedule&) {
+  if (!spec.options.empty()) throw usage_error("grid custom takes times only, as custom:0,0.5,1");
+  Times times;
+  for (const auto& item : spec.positional) times.push_back(parse_number(item, "grid custom"));
+  if (times.size() != static_cast<size_t>(steps) + 1) {
+    throw usage_error("grid custom: {} steps need {} times, found {}", steps, steps + 1,
+                      times.size());
+  }
+  for (size_t i = 0; i < times.size(); ++i) {
+    if (!(times[i] >= 0 && times[i] <= 1) || (i > 0 && times[i] <= times[i - 1])) {
+      throw usage_error("grid custom: times must rise strictly within 0 ... 1, found {} at index {}",
+                        times[i], i);
+    }
+  }
+  return times;
+}
+
+}  // namespace
+
+const std::vector<GridEntry>& grid_registry() {
+  static const std::vector<GridEntry> registry = {
+      {"uniform-t", "equal steps in t", {"start", "end"}, uniform_t},
+      {"uniform-lambda", "equal steps in log-SNR", {"start", "end", "margin"}, uniform_lambda},
+      {"quadratic", "noise time falls quadratically, dense near the data", {"start", "end"},
+       quadratic},
+      {"karras", "sigma / alpha falls linearly in its rho-th root, then to zero",
+       {"rho", "sigma_min", "sigma_max"}, karras},
+      {"shift", "flow shift: sigma -> k sigma / (1 + (k - 1) sigma)", {"shift", "start", "end"},
+       shift},
+      {"custom", "the times themselves, comma-separated", {}, custom},
+  };
+  return registry;
+}
+
+std::vector<double> make_grid(const std::string& text, int steps, const Schedule& schedule) {
+  const Spec spec = Spec::parse(text);
+  std::vector<std::string> names;
+  for (const auto& entry : grid_registry()) {
+    names.push_back(entry.name);
+    if (entry.name != spec.name) continue;
+    if (entry.name != "custom") spec.allow_only(entry.options);
+    return entry.make(spec, steps, schedule);
+  }
+  throw Error(ErrorKind::usage, unknown_name("grid", spec.name, names));
+}
+
+}  // namespace bespoke

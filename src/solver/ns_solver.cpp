@@ -1,0 +1,95 @@
+#include "bespoke/solver/ns_solver.h"
+
+#include <cmath>
+
+#include "bespoke/core/error.h"
+
+namespace bespoke {
+
+namespace {
+
+void check_finite(double value, const char* what, size_t row, size_t column) {
+  if (std::isfinite(value)) return;
+  throw bad_input("{}[{}][{}] is {}, every coefficient must be finite", what, row, column, value);
+}
+
+void check_times(const std::vector<double>& times) {
+  for (size_t i = 0; i < times.size(); ++i) {
+    if (!(times[i] >= 0 && times[i] <= 1)) {
+      throw bad_input("times[{}] is {}, times run from 0 (noise) to 1 (data)", i, times[i]);
+    }
+    if (i > 0 && times[i] < times[i - 1]) {
+      throw bad_input("times fall from {} to {} at index {}, they must not decrease", times[i - 1],
+                      times[i], i);
+    }
+  }
+}
+
+}  // namespace
+
+void NsSolver::validate() const {
+  const size_t n = a.size();
+  if (n == 0) throw bad_input("the solver has no steps, a needs at least one entry");
+  if (times.size() != n + 1) {
+    throw bad_input("times has {} entries, {} steps need {}", times.size(), n, n + 1);
+  }
+  if (b.size() != n) throw bad_input("b has {} rows, {} steps need {}", b.size(), n, n);
+  for (size_t i = 0; i < n; ++i) {
+    check_finite(a[i], "a", i, 0);
+    if (b[i].size() != i + 1) {
+      throw bad_input("b[{}] has {} entries, row {} needs {}", i, b[i].size(), i, i + 1);
+    }
+    for (size_t j = 0; j <= i; ++j) check_finite(b[i][j], "b", i, j);
+  }
+  check_times(times);
+}
+
+bool operator==(const NsSolver& left, const NsSolver& right) {
+  return left.times == right.times && left.a == right.a && left.b == right.b;
+}
+
+NsSolver from_update_rules(const std::vector<double>& times, const std::vector<UpdateRule>& rules) {
+  NsSolver solver{times, {}, {}};
+  for (size_t k = 0; k < rules.size(); ++k) {
+    const UpdateRule& rule = rules[k];
+    if (rule.c.size() != k + 1 || rule.d.size() != k + 1) {
+      throw bad_input("update rule {} has {} and {} coefficients, it needs {} of each", k,
+                      rule.c.size(), rule.d.size(), k + 1);
+    }
+    double a = rule.c[0];
+    std::vector<double> b = rule.d;
+    for (size_t j = 1; j <= k; ++j) {
+      a += rule.c[j] * solver.a[j - 1];
+      for (size_t m = 0; m < j; ++m) b[m] += rule.c[j] * solver.b[j - 1][m];
+    }
+    solver.a.push_back(a);
+    solver.b.push_back(b);
+  }
+  solver.validate();
+  return solver;
+}
+
+NsSolver fold(const NsSolver& solver, const ScaleTime& transform) {
+  const size_t n = solver.a.size();
+  std::vector<ScaleTimePoint> points;
+  std::vector<double> times;
+  for (const double r : solver.times) {
+    points.push_back(transform.at(r));
+    times.push_back(points.back().t);
+  }
+  // bar x_j = s_j x_j and bar u_j = s'_j x_j + t'_j s_j u_j, put into the update rule.
+  std::vector<UpdateRule> rules(n);
+  for (size_t i = 0; i < n; ++i) {
+    const double next_scale = points[i + 1].s;
+    rules[i].c.assign(i + 1, 0);
+    rules[i].d.assign(i + 1, 0);
+    rules[i].c[0] = solver.a[i] * points[0].s / next_scale;
+    for (size_t j = 0; j <= i; ++j) {
+      rules[i].c[j] += solver.b[i][j] * points[j].s_dot / next_scale;
+      rules[i].d[j] = solver.b[i][j] * points[j].t_dot * points[j].s / next_scale;
+    }
+  }
+  return from_update_rules(times, rules);
+}
+
+}  // namespace bespoke

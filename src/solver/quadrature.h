@@ -1,0 +1,18 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+namespace bespoke {
+
+// The integral of f over [from, to] to near machine precision: Gauss-Legendre panels, halved where
+// two halves do not agree with the whole.
+double integrate(const std::function<double(double)>& f, double from, double to);
+
+// For each node j, the integral over y in [from, to] of weight(y) times the Lagrange basis
+// polynomial of that node taken at z(y). Every multistep method's weights are of this form.
+std::vector<double> lagrange_integrals(const std::vector<double>& nodes, double from, double to,
+                                       const std::function<double(double)>& z,
+                                       const std::function<double(double)>& weight);
+
+}  // namespace bespoke
