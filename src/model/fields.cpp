@@ -44,9 +44,8 @@ torch::Tensor apply_affine(const torch::Tensor& state, const torch::Tensor& outp
 torch::Tensor clamp_times(const Model& model, const torch::Tensor& t, double margin) {
   const SchedulePtr schedule = model.schedule();
   const Prediction prediction = model.prediction();
-  return time_function(t, [&](double time) {
-    return Jet(safe_time(prediction, *schedule, time, margin), 1, 0);
-  });
+  return time_function(
+      t, [&](double time) { return Jet(safe_time(prediction, *schedule, time, margin), 1, 0); });
 }
 
 }  // namespace
@@ -65,12 +64,10 @@ torch::Tensor VelocityField::velocity(const torch::Tensor& x, const torch::Tenso
   const torch::Tensor output = model_->predict(x, safe, conditions);
   if (prediction == Prediction::velocity) return output;
   const SchedulePtr schedule = model_->schedule();
-  const auto state_weight = time_function(safe, [&](double time) {
-    return velocity_from(prediction, schedule->jet_at(time)).state;
-  });
-  const auto output_weight = time_function(safe, [&](double time) {
-    return velocity_from(prediction, schedule->jet_at(time)).output;
-  });
+  const auto state_weight = time_function(
+      safe, [&](double time) { return velocity_from(prediction, schedule->jet_at(time)).state; });
+  const auto output_weight = time_function(
+      safe, [&](double time) { return velocity_from(prediction, schedule->jet_at(time)).output; });
   return apply_affine(state_weight, output_weight, x, output);
 }
 
@@ -93,7 +90,8 @@ torch::Tensor RescheduledField::velocity(const torch::Tensor& x, const torch::Te
                  target.sigma_dot * (noise_from(prediction, source).*part));
     });
   };
-  const auto unscale = time_function(r, [&](double time) { return Jet(1 / transform_->at(time).s); });
+  const auto unscale =
+      time_function(r, [&](double time) { return Jet(1 / transform_->at(time).s); });
   const auto t = time_function(r, [&](double time) { return Jet(transform_->at(time).t); });
   const auto state = per_sample(unscale.to(x.device(), x.scalar_type()), x.dim()) * x;
   const auto output = model_->predict(state, clamp_times(*model_, t, margin_), conditions);

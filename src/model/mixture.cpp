@@ -34,7 +34,8 @@ Mixture random_mixture(const RandomMixtureOptions& options) {
   if (options.dimension < 1 || options.components < 1 || options.classes < 0 ||
       options.classes > options.components) {
     throw usage_error(
-        "a mixture needs dim >= 1, components >= 1 and at most one class per component, found dim = "
+        "a mixture needs dim >= 1, components >= 1 and at most one class per component, found dim "
+        "= "
         "{}, components = {}, classes = {}",
         options.dimension, options.components, options.classes);
   }
@@ -126,7 +127,7 @@ void add_scaled(double* out, double factor, const double* values, int64_t size) 
 
 // The quantities of one sample at one time, per component.
 struct Posterior {
-  std::vector<size_t> index;                  // components of the sample's class
+  std::vector<size_t> index;                   // components of the sample's class
   std::vector<double> v, distance, weight, g;  // variance of x, |x - alpha m|^2, r_k, gain on x
 
   Posterior(const Components& components, const OutputPoint& point, int64_t label,
@@ -198,7 +199,8 @@ double pull_back_one(const Components& components, const OutputPoint& point, int
 
     const double v_dot = 2 * alpha.value * alpha.first * s2 + point.variance.first;
     const double g_dot = (point.p.first * alpha.value * s2 + point.p.value * alpha.first * s2 +
-                          point.q_sigma.first - posterior.g[j] * v_dot) / v;
+                          point.q_sigma.first - posterior.g[j] * v_dot) /
+                         v;
     const double phi_dot = point.p.first * c_m[j] + g_dot * (c_x - alpha.value * c_m[j]) -
                            posterior.g[j] * alpha.first * c_m[j];
     const double y_m = dot(x, components.mean(k), size) - alpha.value * components.squared_norms[k];
@@ -223,7 +225,8 @@ struct Batch {
   }
 };
 
-// Reference-counted in LibTorch's way, so that a graph waiting for its backward pass keeps it alive.
+// Reference-counted in LibTorch's way, so that a graph waiting for its backward pass keeps it
+// alive.
 struct Definition : torch::CustomClassHolder {
   Definition(const Mixture& mixture, SchedulePtr path, Prediction output)
       : components(mixture), schedule(std::move(path)), prediction(output) {}
@@ -263,8 +266,8 @@ class MixtureFunction : public torch::autograd::Function<MixtureFunction> {
                                                  torch::autograd::variable_list gradients) {
     const auto saved = context->get_saved_variables();
     const torch::Tensor& x = saved[0];
-    const auto definition =
-        c10::static_intrusive_pointer_cast<Definition>(context->saved_data["definition"].toCapsule());
+    const auto definition = c10::static_intrusive_pointer_cast<Definition>(
+        context->saved_data["definition"].toCapsule());
     const Batch batch = {x.to(torch::kCPU, torch::kDouble).reshape({x.size(0), -1}).contiguous(),
                          saved[1], saved[2]};
     const torch::Tensor cotangent =
@@ -307,9 +310,10 @@ class MixtureModel : public Model {
     torch::Tensor labels = found->second.to(torch::kCPU, torch::kLong).contiguous();
     if (labels.numel() > 0 &&
         (labels.min().item<int64_t>() < 0 || labels.max().item<int64_t>() > null_class)) {
-      throw bad_input("class out of range: found {} to {}, the mixture has classes 0 to {} ({} is the null class)",
-                      labels.min().item<int64_t>(), labels.max().item<int64_t>(), null_class,
-                      null_class);
+      throw bad_input(
+          "class out of range: found {} to {}, the mixture has classes 0 to {} ({} is the null "
+          "class)",
+          labels.min().item<int64_t>(), labels.max().item<int64_t>(), null_class, null_class);
     }
     return labels;
   }

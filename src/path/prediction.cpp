@@ -95,8 +95,7 @@ Affine<T> velocity_from(Prediction prediction, const BasicPoint<T>& p) {
       return {(p.alpha * p.alpha_dot + p.variance_rate) / squared_norm(p), -w / squared_norm(p)};
     case Prediction::edm: {
       const T q = edm_variance(p);
-      const T state =
-          p.alpha * p.alpha_dot * (kEdmSigmaData * kEdmSigmaData) + p.variance_rate;
+      const T state = p.alpha * p.alpha_dot * (kEdmSigmaData * kEdmSigmaData) + p.variance_rate;
       return {state / q, w * kEdmSigmaData / sqrt(q)};
     }
   }

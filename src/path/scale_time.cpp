@@ -24,8 +24,7 @@ class ScheduleChange : public ScaleTime {
     const SchedulePoint new_path = to_->at(r);
     // Both quotients are s; the one with the larger denominator is never 0 / 0.
     const bool by_alpha = old_path.alpha >= old_path.sigma;
-    const double s =
-        by_alpha ? new_path.alpha / old_path.alpha : new_path.sigma / old_path.sigma;
+    const double s = by_alpha ? new_path.alpha / old_path.alpha : new_path.sigma / old_path.sigma;
     // lambda(t_r) = bar lambda(r) with lambda' = W / (alpha sigma) gives t' = bar W / (W s^2).
     const double t_dot = new_path.wronskian() / (old_path.wronskian() * s * s);
     const double s_dot =

@@ -70,9 +70,8 @@ class VariancePreserving : public Schedule {
   Jet sigma_jet(double t) const override { return sqrt(variance_jet(t)); }
   double time_at_lambda(double lambda) const override {
     // -log alpha = log(1 + exp(-2 lambda)) / 2, without overflow for very negative lambda.
-    const double depth =
-        lambda < 0 ? -lambda + 0.5 * std::log1p(std::exp(2 * lambda))
-                   : 0.5 * std::log1p(std::exp(-2 * lambda));
+    const double depth = lambda < 0 ? -lambda + 0.5 * std::log1p(std::exp(2 * lambda))
+                                    : 0.5 * std::log1p(std::exp(-2 * lambda));
     return clip_to_unit(time_at_depth(depth));
   }
 
@@ -119,7 +118,8 @@ std::vector<double> log_alphas(const std::vector<double>& alphas_cumprod) {
     const double previous = i == 0 ? 1 : alphas_cumprod[i - 1];
     if (!(value > 0 && value < previous)) {
       throw bad_input(
-          "alphas_cumprod must fall strictly from below 1 to above 0 (index 0 = least noise); entry "
+          "alphas_cumprod must fall strictly from below 1 to above 0 (index 0 = least noise); "
+          "entry "
           "{} is {} after {}",
           i, value, previous);
     }
@@ -192,9 +192,7 @@ class Preconditioned : public Schedule {
   }
   Jet alpha_jet(double t) const override { return base_->alpha_jet(t); }
   Jet sigma_jet(double t) const override { return sigma_0_ * base_->sigma_jet(t); }
-  Jet variance_jet(double t) const override {
-    return sigma_0_ * sigma_0_ * base_->variance_jet(t);
-  }
+  Jet variance_jet(double t) const override { return sigma_0_ * sigma_0_ * base_->variance_jet(t); }
   double time_at_lambda(double lambda) const override {
     return base_->time_at_lambda(lambda + std::log(sigma_0_));
   }
@@ -238,8 +236,8 @@ SchedulePtr ddpm_linear(const Parameters& p) {
 SchedulePtr ddpm_scaled_linear(const Parameters& p) {
   std::vector<double> betas(level_count(p));
   for (size_t i = 0; i < betas.size(); ++i) {
-    const double root = interpolate(std::sqrt(p.at("beta_start")), std::sqrt(p.at("beta_end")), i,
-                                    betas.size());
+    const double root =
+        interpolate(std::sqrt(p.at("beta_start")), std::sqrt(p.at("beta_end")), i, betas.size());
     betas[i] = root * root;
   }
   return named_table("ddpm-scaled-linear", p, betas);
@@ -303,8 +301,7 @@ Jet Schedule::variance_jet(double t) const {
 BasicPoint<Jet> Schedule::jet_at(double t) const {
   const Jet alpha = alpha_jet(t);
   const Jet sigma = sigma_jet(t);
-  return {alpha, sigma, alpha.derivative(), sigma.derivative(),
-          0.5 * variance_jet(t).derivative()};
+  return {alpha, sigma, alpha.derivative(), sigma.derivative(), 0.5 * variance_jet(t).derivative()};
 }
 
 SchedulePoint Schedule::at(double t) const {
@@ -330,20 +327,34 @@ SchedulePtr preconditioned_schedule(SchedulePtr base, double sigma_0) {
 
 const std::vector<ScheduleEntry>& schedule_registry() {
   static const std::vector<ScheduleEntry> registry = {
-      {"fm-ot", "flow matching with the optimal-transport path: alpha = t, sigma = 1 - t", {},
+      {"fm-ot",
+       "flow matching with the optimal-transport path: alpha = t, sigma = 1 - t",
+       {},
        [](const Parameters&) { return fm_ot_schedule(); }},
-      {"cosine", "alpha = sin(pi t / 2), sigma = cos(pi t / 2)", {},
+      {"cosine",
+       "alpha = sin(pi t / 2), sigma = cos(pi t / 2)",
+       {},
        [](const Parameters&) { return cosine_schedule(); }},
-      {"vp", "variance preserving, continuous time", {{"B", 20}, {"b", 0.1}},
+      {"vp",
+       "variance preserving, continuous time",
+       {{"B", 20}, {"b", 0.1}},
        [](const Parameters& p) { return vp_schedule(p.at("B"), p.at("b")); }},
-      {"edm", "variance exploding: alpha = 1, sigma = sigma_max (1 - t)", {{"sigma_max", 80}},
+      {"edm",
+       "variance exploding: alpha = 1, sigma = sigma_max (1 - t)",
+       {{"sigma_max", 80}},
        [](const Parameters& p) { return edm_schedule(p.at("sigma_max")); }},
-      {"ddpm-linear", "discrete diffusion with linear betas",
-       {{"steps", 1000}, {"beta_start", 1e-4}, {"beta_end", 0.02}}, ddpm_linear},
-      {"ddpm-scaled-linear", "discrete diffusion with betas linear in their root (Stable Diffusion)",
-       {{"steps", 1000}, {"beta_start", 0.00085}, {"beta_end", 0.012}}, ddpm_scaled_linear},
-      {"ddpm-cosine", "discrete diffusion with the squared-cosine product",
-       {{"steps", 1000}, {"offset", 0.008}, {"beta_max", 0.999}}, ddpm_cosine},
+      {"ddpm-linear",
+       "discrete diffusion with linear betas",
+       {{"steps", 1000}, {"beta_start", 1e-4}, {"beta_end", 0.02}},
+       ddpm_linear},
+      {"ddpm-scaled-linear",
+       "discrete diffusion with betas linear in their root (Stable Diffusion)",
+       {{"steps", 1000}, {"beta_start", 0.00085}, {"beta_end", 0.012}},
+       ddpm_scaled_linear},
+      {"ddpm-cosine",
+       "discrete diffusion with the squared-cosine product",
+       {{"steps", 1000}, {"offset", 0.008}, {"beta_max", 0.999}},
+       ddpm_cosine},
   };
   return registry;
 }

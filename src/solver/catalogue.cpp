@@ -35,27 +35,29 @@ bool infinite_at_end(const SolverRequest& request, const Grid& grid) {
   return !std::isfinite(request.schedule->at(grid.back()).sigma_dot);
 }
 
-CatalogueEntry runge_kutta_entry(std::string name, std::string description, int order,
-                                 const ButcherTableau& tableau) {
-  return {std::move(name), kRungeKutta, std::move(description), order, tableau.stages(),
-          "uniform-t", false, multiples_of(tableau.stages()),
-          [tableau](const SolverRequest& request, const Grid& grid) {
-            return runge_kutta(tableau, grid, infinite_at_end(request, grid));
-          }};
-}
-
 CatalogueEntry adams_entry(int order) {
-  return {"ab" + std::to_string(order), kMultistep,
-          fmt::format("Adams-Bashforth over {} velocities, variable steps", order), order, 1,
-          "uniform-t", false, one_each, [order](const SolverRequest&, const Grid& grid) {
-            return adams_bashforth(order, grid);
-          }};
+  return {"ab" + std::to_string(order),
+          kMultistep,
+          fmt::format("Adams-Bashforth over {} velocities, variable steps", order),
+          order,
+          1,
+          "uniform-t",
+          false,
+          one_each,
+          [order](const SolverRequest&, const Grid& grid) { return adams_bashforth(order, grid); }};
 }
 
 CatalogueEntry exponential_multistep_entry(std::string name, std::string description, int order,
                                            Prediction form, PolynomialIn variable) {
-  return {std::move(name), kExponentialMultistep, std::move(description), order, 1, "uniform-t",
-          true, one_each, [=](const SolverRequest& request, const Grid& grid) {
+  return {std::move(name),
+          kExponentialMultistep,
+          std::move(description),
+          order,
+          1,
+          "uniform-t",
+          true,
+          one_each,
+          [=](const SolverRequest& request, const Grid& grid) {
             return exponential_multistep(*request.schedule, grid, form, variable,
                                          {order, request.lower_order_final});
           }};
@@ -64,10 +66,15 @@ CatalogueEntry exponential_multistep_entry(std::string name, std::string descrip
 CatalogueEntry exponential_runge_kutta_entry(const std::string& base, int order, Prediction form,
                                              const ButcherTableau& tableau) {
   const bool noise = form == Prediction::noise;
-  return {fmt::format("exp-{}-{}", base, to_string(form)), kExponentialRungeKutta,
+  return {fmt::format("exp-{}-{}", base, to_string(form)),
+          kExponentialRungeKutta,
           fmt::format("{} in {} on the {} prediction", base, noise ? "sigma/alpha" : "alpha/sigma",
                       to_string(form)),
-          order, tableau.stages(), "uniform-t", false, multiples_of(tableau.stages()),
+          order,
+          tableau.stages(),
+          "uniform-t",
+          false,
+          multiples_of(tableau.stages()),
           [=](const SolverRequest& request, const Grid& grid) {
             const std::vector<ButcherTableau> tableaus(grid.size() - 1, tableau);
             return exponential_runge_kutta(*request.schedule, grid, form, tableaus);
@@ -76,8 +83,13 @@ CatalogueEntry exponential_runge_kutta_entry(const std::string& base, int order,
 
 CatalogueEntry dpm_singlestep_entry(std::string name, std::string description, int order,
                                     Prediction form) {
-  return {std::move(name), kExponentialRungeKutta, std::move(description), order, order,
-          "uniform-t", false,
+  return {std::move(name),
+          kExponentialRungeKutta,
+          std::move(description),
+          order,
+          order,
+          "uniform-t",
+          false,
           [order](int nfe) { return static_cast<int>(dpm_singlestep_orders(order, nfe).size()); },
           [=](const SolverRequest& request, const Grid& grid) {
             return dpm_singlestep(*request.schedule, grid, form,
@@ -85,28 +97,47 @@ CatalogueEntry dpm_singlestep_entry(std::string name, std::string description, i
           }};
 }
 
+// 3M is of order two as published: its curvature term is half the exact one (exp-ab3-data has it
+// whole and is of order three).
 CatalogueEntry dpm_multistep_entry(int order) {
-  return {fmt::format("dpm++{}m", order), kExponentialMultistep,
+  return {fmt::format("dpm++{}m", order),
+          kExponentialMultistep,
           fmt::format("DPM-Solver++({}M): differences of the data prediction in log-SNR", order),
-          order, 1, "uniform-t", true, one_each,
+          2,
+          1,
+          "uniform-t",
+          true,
+          one_each,
           [order](const SolverRequest& request, const Grid& grid) {
             return dpm_multistep(*request.schedule, grid, {order, request.lower_order_final});
           }};
 }
 
+// The corrector interpolates one point more than the predictor of the order it is named after.
 CatalogueEntry unipc_entry(int order, UniPcVariant variant) {
   const char* bh = variant == UniPcVariant::bh1 ? "bh1" : "bh2";
-  return {fmt::format("unipc{}-{}", order, bh), kExponentialMultistep,
-          fmt::format("UniPC-{} with B(h) of {}, predictor and corrector on data", order, bh), order,
-          1, "uniform-t", true, one_each, [=](const SolverRequest& request, const Grid& grid) {
+  return {fmt::format("unipc{}-{}", order, bh),
+          kExponentialMultistep,
+          fmt::format("UniPC-{} with B(h) of {}, predictor and corrector on data", order, bh),
+          order + 1,
+          1,
+          "uniform-t",
+          true,
+          one_each,
+          [=](const SolverRequest& request, const Grid& grid) {
             return unipc(*request.schedule, grid, variant, {order, request.lower_order_final});
           }};
 }
 
 // Heun in EDM's coordinates with Euler on the step to sigma = 0: 2 n - 1 evaluations.
 CatalogueEntry edm_heun_entry() {
-  return {"edm-heun", kScaleTimeRungeKutta,
-          "Heun in EDM's sigma with a last Euler step, on Karras's grid", 2, 2, "karras", false,
+  return {"edm-heun",
+          kScaleTimeRungeKutta,
+          "Heun in EDM's sigma with a last Euler step, on Karras's grid",
+          2,
+          2,
+          "karras",
+          false,
           [](int nfe) { return nfe % 2 == 1 ? (nfe + 1) / 2 : 0; },
           [](const SolverRequest& request, const Grid& grid) {
             std::vector<ButcherTableau> tableaus(grid.size() - 1, heun_tableau());
@@ -140,24 +171,28 @@ std::vector<CatalogueEntry> make_catalogue() {
   }
   for (const int order : {2, 3, 4}) list.push_back(adams_entry(order));
 
-  list.push_back(exponential_multistep_entry("ddim", "DDIM: the data prediction held fixed", 1, data,
-                                             PolynomialIn::lambda));
+  list.push_back(exponential_multistep_entry("ddim", "DDIM: the data prediction held fixed", 1,
+                                             data, PolynomialIn::lambda));
   list.back().can_lower_order = false;
-  list.push_back(dpm_singlestep_entry("dpm2s", "DPM-Solver-2: midpoint in log-SNR on noise", 2, noise));
-  list.push_back(dpm_singlestep_entry("dpm3s", "DPM-Solver-3: three stages in log-SNR on noise", 3, noise));
-  list.push_back(dpm_singlestep_entry("dpm++2s", "DPM-Solver++(2S): midpoint in log-SNR on data", 2, data));
-  list.push_back(dpm_singlestep_entry("dpm++3s", "DPM-Solver++(3S): three stages in log-SNR on data", 3, data));
+  list.push_back(
+      dpm_singlestep_entry("dpm2s", "DPM-Solver-2: midpoint in log-SNR on noise", 2, noise));
+  list.push_back(
+      dpm_singlestep_entry("dpm3s", "DPM-Solver-3: three stages in log-SNR on noise", 3, noise));
+  list.push_back(
+      dpm_singlestep_entry("dpm++2s", "DPM-Solver++(2S): midpoint in log-SNR on data", 2, data));
+  list.push_back(dpm_singlestep_entry(
+      "dpm++3s", "DPM-Solver++(3S): three stages in log-SNR on data", 3, data));
   for (const int order : {2, 3}) list.push_back(dpm_multistep_entry(order));
   for (const int order : {1, 2, 3}) {
     list.push_back(exponential_multistep_entry(
         fmt::format("deis-rho-ab{}", order),
-        fmt::format("DEIS: noise as a polynomial in sigma/alpha, {} points", order), order, noise,
+        fmt::format("DEIS: noise as a polynomial in sigma/alpha, order {}", order), order, noise,
         PolynomialIn::rho));
   }
   for (const int order : {1, 2, 3}) {
     list.push_back(exponential_multistep_entry(
         fmt::format("deis-t-ab{}", order),
-        fmt::format("DEIS tAB: noise as a polynomial in t, {} points", order), order, noise,
+        fmt::format("DEIS tAB: noise as a polynomial in t, order {}", order), order, noise,
         PolynomialIn::t));
   }
   for (const int order : {2, 3}) {
@@ -174,12 +209,13 @@ std::vector<CatalogueEntry> make_catalogue() {
     for (const int order : {2, 3, 4}) {
       list.push_back(exponential_multistep_entry(
           fmt::format("exp-ab{}-{}", order, to_string(form)),
-          fmt::format("{} as a polynomial in log-SNR, {} points{}", to_string(form), order,
+          fmt::format("{} as a polynomial in log-SNR, order {}{}", to_string(form), order,
                       form == noise ? " (DEIS log-rho)" : ""),
           order, form, PolynomialIn::lambda));
     }
     for (const auto& t : generic_tableaus()) {
-      if (t.order > 1) list.push_back(exponential_runge_kutta_entry(t.name, t.order, form, t.tableau));
+      if (t.order > 1)
+        list.push_back(exponential_runge_kutta_entry(t.name, t.order, form, t.tableau));
     }
   }
   list.push_back(edm_heun_entry());
@@ -199,6 +235,34 @@ std::string nearest_nfe(const CatalogueEntry& entry, int nfe) {
 }
 
 }  // namespace
+
+CatalogueEntry runge_kutta_entry(std::string name, std::string description, int order,
+                                 const ButcherTableau& tableau) {
+  return {std::move(name),
+          kRungeKutta,
+          std::move(description),
+          order,
+          tableau.stages(),
+          "uniform-t",
+          false,
+          multiples_of(tableau.stages()),
+          [tableau](const SolverRequest& request, const Grid& grid) {
+            return runge_kutta(tableau, grid, infinite_at_end(request, grid));
+          }};
+}
+
+CatalogueEntry multistep_entry(std::string name, std::string description, int order,
+                               const MultistepRule& rule) {
+  return {std::move(name),
+          kMultistep,
+          std::move(description),
+          order,
+          1,
+          "uniform-t",
+          false,
+          one_each,
+          [rule](const SolverRequest&, const Grid& grid) { return multistep(rule, grid); }};
+}
 
 std::string CatalogueEntry::taxonomy() const {
   const bool one_step = family.find("Runge-Kutta") != std::string::npos;
@@ -220,8 +284,8 @@ const CatalogueEntry& find_solver(const std::string& name) {
     if (entry.name == name) return entry;
     names.push_back(entry.name);
   }
-  throw Error(ErrorKind::usage, unknown_name("solver", name, names) +
-                                    " ('bespoke solvers' lists them all)");
+  throw Error(ErrorKind::usage,
+              unknown_name("solver", name, names) + " ('bespoke solvers' lists them all)");
 }
 
 NsSolver make_solver(const CatalogueEntry& entry, const SolverRequest& request) {
@@ -231,11 +295,12 @@ NsSolver make_solver(const CatalogueEntry& entry, const SolverRequest& request) 
   }
   const int steps = entry.steps(request.nfe);
   if (steps == 0) {
-    throw usage_error("{} cannot spend exactly {} evaluations; the nearest it can is {}", entry.name,
-                      request.nfe, nearest_nfe(entry, request.nfe));
+    throw usage_error("{} cannot spend exactly {} evaluations; the nearest it can is {}",
+                      entry.name, request.nfe, nearest_nfe(entry, request.nfe));
   }
   if (request.lower_order_final && !entry.can_lower_order) {
-    throw usage_error("{} has no order to lower at the end; leave out lower-order-final", entry.name);
+    throw usage_error("{} has no order to lower at the end; leave out lower-order-final",
+                      entry.name);
   }
   const std::string& grid = request.grid.empty() ? entry.default_grid : request.grid;
   return entry.build(request, make_grid(grid, steps, *request.schedule));
@@ -245,10 +310,11 @@ NsSolver make_solver(const std::string& name, const SolverRequest& request) {
   return make_solver(find_solver(name), request);
 }
 
-NsSolver make_solver_via(const std::string& name, const SolverRequest& request, SchedulePtr via) {
+NsSolver make_solver_via(const CatalogueEntry& entry, const SolverRequest& request,
+                         SchedulePtr via) {
   SolverRequest there = request;
   there.schedule = via;
-  return fold(make_solver(name, there), *schedule_change(request.schedule, via));
+  return fold(make_solver(entry, there), *schedule_change(request.schedule, via));
 }
 
 }  // namespace bespoke

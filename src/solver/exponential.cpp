@@ -30,9 +30,12 @@ struct StepVariable {
 
 double node_value(PolynomialIn variable, const Node& node) {
   switch (variable) {
-    case PolynomialIn::lambda: return node.lambda;
-    case PolynomialIn::rho: return node.rho();
-    case PolynomialIn::t: return node.t;
+    case PolynomialIn::lambda:
+      return node.lambda;
+    case PolynomialIn::rho:
+      return node.rho();
+    case PolynomialIn::t:
+      return node.t;
   }
   throw std::logic_error("variable out of range");
 }
@@ -46,7 +49,8 @@ StepVariable step_variable(const Schedule& schedule, PolynomialIn variable, bool
     const auto time = [&schedule](double rho) { return schedule.time_at_snr(1 / rho); };
     return {from.rho(), to.rho(), time, one, to.alpha};
   }
-  // alpha' drho = -sigma' exp(lambda' - lambda) dlambda; sigma' dsnr = alpha' exp(lambda - lambda').
+  // alpha' drho = -sigma' exp(lambda' - lambda) dlambda; sigma' dsnr = alpha' exp(lambda -
+  // lambda').
   const double end = to.lambda;
   if (noise) {
     return {from.lambda, end, same, [end](double l) { return -std::exp(end - l); }, to.sigma};
@@ -81,10 +85,10 @@ LinearForm runge_kutta_step(const Schedule& schedule, Trace& trace, const Butche
   LinearForm next = scaled;
   for (size_t j = 0; j < tableau.b.size(); ++j) {
     const double value = variable(from) + tableau.c[j] * h;
-    const Node node = tableau.c[j] == 0   ? from
-                      : tableau.c[j] == 1 ? to
-                                          : Node(schedule, schedule.time_at_snr(
-                                                               noise ? 1 / value : value));
+    const Node node = tableau.c[j] == 0 ? from
+                      : tableau.c[j] == 1
+                          ? to
+                          : Node(schedule, schedule.time_at_snr(noise ? 1 / value : value));
     LinearForm stage = scaled;
     for (size_t k = 0; k < j; ++k) stage += h * tableau.a[j][k] * predictions[k];
     // Stage 0 is x itself; scaling it down and up again would not give back exactly x.
@@ -150,7 +154,9 @@ NsSolver exponential_runge_kutta(const Schedule& schedule, const std::vector<dou
 
 NsSolver ipndm(const Schedule& schedule, const std::vector<double>& grid, int order) {
   static const std::vector<std::vector<double>> kWeights = {
-      {1}, {3. / 2, -1. / 2}, {23. / 12, -16. / 12, 5. / 12},
+      {1},
+      {3. / 2, -1. / 2},
+      {23. / 12, -16. / 12, 5. / 12},
       {55. / 24, -59. / 24, 37. / 24, -9. / 24}};
   Trace trace(&schedule);
   std::vector<LinearForm> noises;

@@ -28,8 +28,7 @@ inline double log_snr_step(const Node& from, const Node& to) { return to.lambda 
 // It is DDIM, in the form that stays finite at both ends.
 inline LinearForm first_order_step(const Node& from, const Node& to, const LinearForm& x,
                                    const LinearForm& data) {
-  return (to.sigma / from.sigma) * x -
-         to.alpha * std::expm1(-log_snr_step(from, to)) * data;
+  return (to.sigma / from.sigma) * x - to.alpha * std::expm1(-log_snr_step(from, to)) * data;
 }
 
 // `count` DDIM substeps of equal length in t: how a step of several evaluations is taken where its
@@ -38,8 +37,7 @@ inline LinearForm first_order_substeps(const Schedule& schedule, Trace& trace, i
                                        const Node& from, const Node& to, LinearForm x) {
   Node here = from;
   for (int j = 1; j <= count; ++j) {
-    const Node next =
-        j == count ? to : Node(schedule, from.t + (to.t - from.t) * j / count);
+    const Node next = j == count ? to : Node(schedule, from.t + (to.t - from.t) * j / count);
     x = first_order_step(here, next, x, trace.evaluate(here.t, x).data);
     here = next;
   }

@@ -71,7 +71,8 @@ Times quadratic(const Spec& spec, int steps, const Schedule&) {
 Times karras(const Spec& spec, int steps, const Schedule& schedule) {
   const double rho = spec.number("rho", 7);
   const double sigma_min = spec.number("sigma_min", 0.002);
-  const double sigma_max = std::min(spec.number("sigma_max", 80), 1 / schedule.snr(0));
+  const double most_noise = 1 / schedule.snr(0);
+  const double sigma_max = std::min(spec.number("sigma_max", 80), most_noise);
   if (!(rho > 0 && sigma_min > 0 && sigma_min < sigma_max)) {
     throw usage_error(
         "grid karras: needs rho > 0 and 0 < sigma_min < sigma_max, found rho = {}, sigma_min = {}, "
@@ -82,6 +83,7 @@ Times karras(const Spec& spec, int steps, const Schedule& schedule) {
   const double last = std::pow(sigma_min, 1 / rho);
   Times times = steps == 1 ? Times{first} : linear(first, last, steps - 1);
   for (double& value : times) value = schedule.time_at_snr(std::pow(value, -rho));
+  if (sigma_max == most_noise) times.front() = 0;  // exactly, not to rounding
   times.push_back(1);
   return times;
 }
@@ -110,8 +112,9 @@ Times custom(const Spec& spec, int steps, const Schedule&) {
   }
   for (size_t i = 0; i < times.size(); ++i) {
     if (!(times[i] >= 0 && times[i] <= 1) || (i > 0 && times[i] <= times[i - 1])) {
-      throw usage_error("grid custom: times must rise strictly within 0 ... 1, found {} at index {}",
-                        times[i], i);
+      throw usage_error(
+          "grid custom: times must rise strictly within 0 ... 1, found {} at index {}", times[i],
+          i);
     }
   }
   return times;
@@ -123,11 +126,17 @@ const std::vector<GridEntry>& grid_registry() {
   static const std::vector<GridEntry> registry = {
       {"uniform-t", "equal steps in t", {"start", "end"}, uniform_t},
       {"uniform-lambda", "equal steps in log-SNR", {"start", "end", "margin"}, uniform_lambda},
-      {"quadratic", "noise time falls quadratically, dense near the data", {"start", "end"},
+      {"quadratic",
+       "noise time falls quadratically, dense near the data",
+       {"start", "end"},
        quadratic},
-      {"karras", "sigma / alpha falls linearly in its rho-th root, then to zero",
-       {"rho", "sigma_min", "sigma_max"}, karras},
-      {"shift", "flow shift: sigma -> k sigma / (1 + (k - 1) sigma)", {"shift", "start", "end"},
+      {"karras",
+       "sigma / alpha falls linearly in its rho-th root, then to zero",
+       {"rho", "sigma_min", "sigma_max"},
+       karras},
+      {"shift",
+       "flow shift: sigma -> k sigma / (1 + (k - 1) sigma)",
+       {"shift", "start", "end"},
        shift},
       {"custom", "the times themselves, comma-separated", {}, custom},
   };

@@ -23,7 +23,8 @@ void MultistepRule::validate() const {
   }
   if (std::abs(states - 1) > 1e-9 || std::abs(slope - 1) > 1e-9) {
     throw bad_input(
-        "the multistep rule is not consistent: sum a = {} (must be 1), sum b - sum lag a = {} (must "
+        "the multistep rule is not consistent: sum a = {} (must be 1), sum b - sum lag a = {} "
+        "(must "
         "be 1)",
         states, slope);
   }

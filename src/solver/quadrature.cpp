@@ -85,8 +85,8 @@ std::vector<double> lagrange_integrals(const std::vector<double>& nodes, double 
                                        const std::function<double(double)>& weight) {
   std::vector<double> integrals;
   for (size_t j = 0; j < nodes.size(); ++j) {
-    integrals.push_back(integrate(
-        [&](double y) { return weight(y) * lagrange_basis(nodes, j, z(y)); }, from, to));
+    integrals.push_back(
+        integrate([&](double y) { return weight(y) * lagrange_basis(nodes, j, z(y)); }, from, to));
   }
   return integrals;
 }

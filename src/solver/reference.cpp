@@ -76,14 +76,10 @@ int64_t integrate_model(const ModelPtr& model, torch::Tensor& x, const Condition
     x = bridge(*model, x, conditions, start, first, first);
     ++bridges;
   }
-  if (prediction == Prediction::velocity && std::isfinite(schedule->at(end).sigma_dot)) {
-    x = integrator(VelocityField(model), x, first, last);
-  } else {
-    const SchedulePoint p0 = schedule->at(first), p1 = schedule->at(last);
-    const double s0 = p0.alpha + p0.sigma, s1 = p1.alpha + p1.sigma;
-    x = s1 * integrator(RescheduledField(model, fm_ot_schedule()), x / s0, p0.alpha / s0,
-                        p1.alpha / s1);
-  }
+  const SchedulePoint p0 = schedule->at(first), p1 = schedule->at(last);
+  const double s0 = p0.alpha + p0.sigma, s1 = p1.alpha + p1.sigma;
+  x = s1 *
+      integrator(RescheduledField(model, fm_ot_schedule()), x / s0, p0.alpha / s0, p1.alpha / s1);
   if (last < end) {
     x = bridge(*model, x, conditions, last, end, last);
     ++bridges;

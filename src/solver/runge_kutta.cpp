@@ -13,8 +13,9 @@ static bool near(double value, double expected) { return std::abs(value - expect
 void ButcherTableau::validate() const {
   const size_t stages = b.size();
   if (stages == 0 || a.size() != stages || c.size() != stages) {
-    throw bad_input("a Butcher tableau needs as many rows of a as entries in b and c, found {}, {}, {}",
-                    a.size(), b.size(), c.size());
+    throw bad_input(
+        "a Butcher tableau needs as many rows of a as entries in b and c, found {}, {}, {}",
+        a.size(), b.size(), c.size());
   }
   const double weight = std::accumulate(b.begin(), b.end(), 0.0);
   if (!near(weight, 1)) throw bad_input("the weights b sum to {}, they must sum to 1", weight);
@@ -26,8 +27,8 @@ void ButcherTableau::validate() const {
     if (!near(row, c[j])) throw bad_input("row {} of a sums to {}, c is {}", j, row, c[j]);
     if (!(c[j] >= 0 && c[j] <= 1) || (j > 0 && c[j] < c[j - 1])) {
       throw bad_input(
-          "node c[{}] = {} is out of order; the nodes of a Non-Stationary solver rise from 0 to 1", j,
-          c[j]);
+          "node c[{}] = {} is out of order; the nodes of a Non-Stationary solver rise from 0 to 1",
+          j, c[j]);
     }
   }
 }

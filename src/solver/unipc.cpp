@@ -56,7 +56,8 @@ struct Step {
         matrix[m][k] = std::pow(nodes[k], static_cast<double>(m));
       }
     }
-    return solve(matrix, Vector(moments.begin(), moments.begin() + static_cast<long>(nodes.size())));
+    return solve(matrix,
+                 Vector(moments.begin(), moments.begin() + static_cast<long>(nodes.size())));
   }
 };
 
@@ -84,7 +85,8 @@ LinearForm predictor(const Step& step) {
   const size_t history = step.slopes.size();
   if (history == 0) return step.base;
   // With one slope the published predictor takes 1/2, not the solution of its order condition.
-  const Vector weights = history == 1 ? Vector{0.5} : step.weights({step.ratios.begin(), step.ratios.end() - 1});
+  const Vector weights =
+      history == 1 ? Vector{0.5} : step.weights({step.ratios.begin(), step.ratios.end() - 1});
   LinearForm sum;
   for (size_t k = 0; k < history; ++k) sum += weights[k] * step.slopes[k];
   return step.base - step.scale * sum;

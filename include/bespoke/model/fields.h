@@ -41,7 +41,8 @@ class RescheduledField : public Field {
   double margin_;
 };
 
-// Any field under any scale-time transformation: (s'/s) x + t' s u(t_r, x / s). Differentiable in x.
+// Any field under any scale-time transformation: (s'/s) x + t' s u(t_r, x / s). Differentiable in
+// x.
 class TransformedField : public Field {
  public:
   TransformedField(std::shared_ptr<const Field> field, ScaleTimePtr transform);

@@ -43,8 +43,8 @@ DataNoise<T> output_in_terms_of_data_and_noise(Prediction prediction, const Basi
 
 // The nearest time at which D, E and u can be computed from the prediction. A noise prediction
 // says nothing of the data where alpha = 0, a data prediction nothing of the noise where
-// sigma = 0, and a velocity is infinite where sigma' is (VP at t = 1); there the conversion is taken
-// a hair inside, at snr = margin or 1 / margin.
+// sigma = 0, and a velocity is infinite where sigma' is (VP at t = 1); there the conversion is
+// taken a hair inside, at snr = margin or 1 / margin.
 double safe_time(Prediction prediction, const Schedule& schedule, double t, double margin);
 
 // Its error is of the order of margin^2, the rounding of the division margin * epsilon: the root

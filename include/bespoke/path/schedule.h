@@ -57,10 +57,10 @@ class Schedule {
 };
 using SchedulePtr = std::shared_ptr<const Schedule>;
 
-SchedulePtr fm_ot_schedule();                           // alpha = t, sigma = 1 - t
-SchedulePtr cosine_schedule();                          // alpha = sin(pi t / 2)
+SchedulePtr fm_ot_schedule();                            // alpha = t, sigma = 1 - t
+SchedulePtr cosine_schedule();                           // alpha = sin(pi t / 2)
 SchedulePtr vp_schedule(double B = 20, double b = 0.1);  // alpha = xi(1 - t)
-SchedulePtr edm_schedule(double sigma_max = 80);        // alpha = 1, sigma = sigma_max (1 - t)
+SchedulePtr edm_schedule(double sigma_max = 80);         // alpha = 1, sigma = sigma_max (1 - t)
 
 // Discrete diffusion with N levels, given as the products of (1 - beta) up to each index, from
 // least to most noise. Index i sits at t = 1 - (i + 1) / N; log alpha is linear in between.

@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "bespoke/path/schedule.h"
+#include "bespoke/solver/multistep.h"
 #include "bespoke/solver/ns_solver.h"
+#include "bespoke/solver/runge_kutta.h"
 
 namespace bespoke {
 
@@ -21,12 +23,12 @@ struct SolverRequest {
 // method is one row.
 struct CatalogueEntry {
   std::string name;
-  std::string family;       // Runge-Kutta, multistep, exponential ..., scale-time ...
+  std::string family;  // Runge-Kutta, multistep, exponential ..., scale-time ...
   std::string description;
-  int order;                // of the formula, on a smooth field with a full history
+  int order;  // of the formula, on a smooth field with a full history
   int evaluations_per_step;
   std::string default_grid;
-  bool can_lower_order;     // takes lower_order_final
+  bool can_lower_order;  // takes lower_order_final
 
   // Steps of the grid that spend exactly nfe evaluations; 0 if that cannot be done.
   std::function<int(int nfe)> steps;
@@ -35,6 +37,12 @@ struct CatalogueEntry {
   // Its place in the solver taxonomy.
   std::string taxonomy() const;
 };
+
+// Rows for any tableau and any stationary rule, in the catalogue or a user's own.
+CatalogueEntry runge_kutta_entry(std::string name, std::string description, int order,
+                                 const ButcherTableau& tableau);
+CatalogueEntry multistep_entry(std::string name, std::string description, int order,
+                               const MultistepRule& rule);
 
 const std::vector<CatalogueEntry>& catalogue();
 const CatalogueEntry& find_solver(const std::string& name);
@@ -46,6 +54,7 @@ NsSolver make_solver(const std::string& name, const SolverRequest& request);
 
 // As make_solver, but the method runs in the coordinates of another schedule, `via`, on a grid in
 // that schedule's time: any scale-time solver.
-NsSolver make_solver_via(const std::string& name, const SolverRequest& request, SchedulePtr via);
+NsSolver make_solver_via(const CatalogueEntry& entry, const SolverRequest& request,
+                         SchedulePtr via);
 
 }  // namespace bespoke

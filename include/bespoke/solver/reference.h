@@ -13,8 +13,8 @@ struct Tolerances {
 
 struct ReferenceOptions {
   Tolerances tolerances;
-  double start = 0, end = 1;               // in the model's time; x_0 is the state at start
-  int64_t most_evaluations = 20000;        // per sample, before it is called diverged
+  double start = 0, end = 1;                // in the model's time; x_0 is the state at start
+  int64_t most_evaluations = 20000;         // per sample, before it is called diverged
   std::function<void(double)> on_progress;  // fraction of the batch's time done, 0 ... 1
 };
 
@@ -34,9 +34,9 @@ ReferenceResult integrate_adaptive(const Field& field, const torch::Tensor& x0,
 torch::Tensor integrate_fixed(const Field& field, const torch::Tensor& x0,
                               const Conditions& conditions, double start, double end, int steps);
 
-// The model's own sample x(1): either integrator, run where the model's path is smooth. A
-// velocity that is finite everywhere is integrated as it is; everything else in the coordinates of
-// the FM-OT path, bar x = x / (alpha + sigma), where bar u = D - E is bounded. An end at which the
+// The model's own sample x(1): either integrator, run in the coordinates of the FM-OT path,
+// bar x = x / (alpha + sigma), where the field is D - E, bounded and smooth at both ends whatever
+// the schedule. (For a velocity model on FM-OT these are its own coordinates.) An end at which the
 // prediction determines nothing is bridged by a first-order step of negligible length.
 ReferenceResult reference(const ModelPtr& model, const torch::Tensor& x0,
                           const Conditions& conditions = {}, const ReferenceOptions& options = {});

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace bespoke {
+
+// Each adds one subcommand with its options; its callback does the work. One file per command.
+void add_solvers_command(CLI::App& app);
+void add_solver_command(CLI::App& app);
+void add_show_command(CLI::App& app);
+void add_sample_command(CLI::App& app);
+void add_compare_command(CLI::App& app);
+
+}  // namespace bespoke

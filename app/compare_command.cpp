@@ -1,0 +1,126 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "bespoke/core/error.h"
+#include "bespoke/core/progress.h"
+#include "bespoke/core/text.h"
+#include "bespoke/measure/compare.h"
+#include "bespoke/report/table.h"
+#include "commands.h"
+#include "format_option.h"
+#include "model_options.h"
+#include "solver_options.h"
+
+namespace bespoke {
+
+namespace {
+
+struct Options {
+  ModelOptions model;
+  SolverOptions solver;
+  std::string solvers = "euler,midpoint,heun,ab2,ddim,dpm++2m,unipc2-bh2,exp-ab2-noise,deis-t-ab2";
+  std::string nfe = "4-16+4";
+  std::string format = "table";
+  double tolerance = 1e-6;
+};
+
+// Every solver at every NFE it can spend.
+std::vector<Contender> contenders(const Options& options, const FieldDescription& field,
+                                  const std::vector<int64_t>& nfes) {
+  std::vector<Contender> list;
+  for (const auto& name : split(options.solvers, ',')) {
+    const size_t before = list.size();
+    for (const int64_t value : nfes) {
+      const int nfe = static_cast<int>(value);
+      if (!can_spend(name, nfe)) continue;
+      list.push_back({name, resolve_solver(name, nfe, field, options.solver).solver});
+    }
+    // None fits: building the first one says which would.
+    if (list.size() == before) {
+      list.push_back(
+          {name,
+           resolve_solver(name, static_cast<int>(nfes.front()), field, options.solver).solver});
+    }
+  }
+  return list;
+}
+
+// For people, a row per solver and a column per NFE; for programs, a row per figure.
+Table wide_table(const Comparison& comparison, const std::vector<int64_t>& nfes) {
+  std::vector<Table::Column> columns = {{"solver"}};
+  for (const int64_t nfe : nfes) columns.push_back({std::to_string(nfe), true, 2});
+  Table table(columns);
+  for (size_t i = 0; i < comparison.rows.size();) {
+    const std::string& name = comparison.rows[i].name;
+    std::vector<nlohmann::json> row = {name};
+    row.resize(1 + nfes.size());
+    for (; i < comparison.rows.size() && comparison.rows[i].name == name; ++i) {
+      for (size_t k = 0; k < nfes.size(); ++k) {
+        if (nfes[k] == comparison.rows[i].nfe) row[1 + k] = comparison.rows[i].psnr;
+      }
+    }
+    table.add_row(row);
+  }
+  return table;
+}
+
+Table long_table(const Comparison& comparison, const LoadedModel& loaded) {
+  Table table({{"solver"}, {"nfe"}, {"psnr_db"}, {"of"}});
+  for (const auto& row : comparison.rows) {
+    table.add_row({row.name, row.nfe, row.psnr, loaded.title});
+  }
+  return table;
+}
+
+void run_compare(const Options& options) {
+  const TableFormat format = parse_table_format(options.format);
+  const std::vector<int64_t> nfes = parse_integer_list(options.nfe, "--nfe");
+  const LoadedModel loaded = load_model(options.model);
+  const FieldDescription field = {loaded.model->prediction(), loaded.model->schedule(),
+                                  options.model.guidance};
+  const auto list = contenders(options, field, nfes);
+  Comparison result;
+  {
+    Progress progress("comparing");
+    CompareOptions compare_options;
+    compare_options.batch = options.model.batch;
+    compare_options.tolerances = {options.tolerance, options.tolerance};
+    compare_options.on_progress = [&](double done) { progress.update(done); };
+    result = compare(loaded.model, list, loaded.noise, loaded.conditions, compare_options);
+  }
+  if (format == TableFormat::csv || format == TableFormat::json) {
+    fmt::print("{}", long_table(result, loaded).render(format));
+    return;
+  }
+  const std::string title = fmt::format(
+      "PSNR in dB (peak-to-peak 2, sample space) against the reference ({:.0f} evaluations a "
+      "sample, "
+      "tolerance {:g}), by NFE\n{}",
+      result.reference_evaluations, options.tolerance, loaded.title);
+  fmt::print("{}", wide_table(result, nfes).render(format, title));
+}
+
+}  // namespace
+
+void add_compare_command(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  auto* command = app.add_subcommand(
+      "compare",
+      "Measure how near solvers come to the model's own samples, from the same noise.\n\n"
+      "Examples:\n  bespoke compare --nfe 4-20+2\n"
+      "  bespoke compare --solvers euler,midpoint,my.solver.json --nfe 8 --schedule vp\n"
+      "  bespoke compare --format csv > figures.csv");
+  command->add_option("--solvers", options->solvers, "names or .solver.json files, comma-separated")
+      ->capture_default_str();
+  command->add_option("--nfe", options->nfe, "evaluations, a list such as 4,8 or 4-20+2")
+      ->capture_default_str();
+  command->add_option("--tolerance", options->tolerance, "of the reference, relative and absolute")
+      ->capture_default_str();
+  options->model.add_to(*command);
+  options->solver.add_to(*command);
+  add_format_option(*command, options->format);
+  command->callback([options] { run_compare(*options); });
+}
+
+}  // namespace bespoke

@@ -1,0 +1,132 @@
+#include <fmt/format.h>
+#include <torch/torch.h>
+#include <torch/version.h>
+
+#include <algorithm>
+#include <new>
+
+#include "bespoke/core/error.h"
+#include "bespoke/core/progress.h"
+#include "bespoke/core/text.h"
+#include "commands.h"
+
+namespace bespoke {
+namespace {
+
+constexpr char kIntroduction[] =
+    "Bespoke finds and runs fast solvers for diffusion and flow models.\n\n"
+    "Examples:\n"
+    "  bespoke solvers                                   every solver by name\n"
+    "  bespoke compare --nfe 4-16+4                      PSNR of solvers on an analytic model\n"
+    "  bespoke solver dpm++2m --nfe 8 --schedule vp -o dpm.solver.json\n"
+    "  bespoke show dpm.solver.json\n";
+
+constexpr char kExitCodes[] =
+    "Exit codes: 0 done, 1 failed, 2 usage, 3 bad input, 4 device or memory, 5 diverged, "
+    "130 interrupted.";
+
+// All option names that the chosen subcommand understands.
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  const auto add = [&names](const CLI::App& level) {
+    for (const auto* option : level.get_options()) {
+      for (const auto& name : option->get_lnames()) names.push_back("--" + name);
+    }
+  };
+  add(app);
+  for (const auto* command : app.get_subcommands()) add(*command);
+  return names;
+}
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const auto* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
+  return names;
+}
+
+// One sentence for an argument CLI11 could not place.
+std::string explain_extra(const CLI::App& app) {
+  const auto extras = app.remaining(true);
+  if (extras.empty()) return "unexpected arguments; see --help";
+  const std::string word = extras.front().substr(0, extras.front().find('='));
+  const std::string suggestion = nearest(word, option_names(app));
+  return fmt::format("unexpected argument '{}'; {}", word,
+                     suggestion.empty() ? "see --help" : "did you mean '" + suggestion + "'?");
+}
+
+// The same for a key of the --config file; CLI11's message ends with "section.key".
+std::string explain_config(const CLI::App& app, const std::string& message) {
+  const std::string name = message.substr(message.rfind(' ') + 1);
+  const auto parts = split(name, '.');
+  std::vector<std::string> keys;
+  for (const auto* command : app.get_subcommands(nullptr)) {
+    if (command->get_name() != parts.front() || parts.size() != 2) continue;
+    for (const auto* option : command->get_options()) {
+      for (const auto& key : option->get_lnames()) keys.push_back(key);
+    }
+  }
+  if (keys.empty()) return fmt::format("unknown option '{}' in --config (see --help)", name);
+  return unknown_name("option in [" + parts[0] + "] of --config:", parts[1], keys);
+}
+
+// CLI11 only says that a subcommand is missing; a mistyped one deserves a suggestion.
+void check_command(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return;
+  const auto names = command_names(app);
+  if (std::find(names.begin(), names.end(), argv[1]) == names.end()) {
+    throw Error(ErrorKind::usage, unknown_name("command", argv[1], names));
+  }
+}
+
+int parse_and_run(int argc, char** argv) {
+  CLI::App app(kIntroduction, "bespoke");
+  app.footer(kExitCodes);
+  app.require_subcommand(1);
+  app.set_version_flag("--version",
+                       fmt::format("bespoke {} (LibTorch {}.{}.{})", BESPOKE_VERSION,
+                                   TORCH_VERSION_MAJOR, TORCH_VERSION_MINOR, TORCH_VERSION_PATCH));
+  app.set_config("--config", "", "read options from a TOML file, one [section] per command");
+  app.allow_config_extras(CLI::config_extras_mode::error);
+  add_solvers_command(app);
+  add_solver_command(app);
+  add_show_command(app);
+  add_sample_command(app);
+  add_compare_command(app);
+  check_command(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+    return 0;
+  } catch (const CLI::Success& success) {
+    return app.exit(success);  // --help and --version
+  } catch (const CLI::ExtrasError&) {
+    throw Error(ErrorKind::usage, explain_extra(app));
+  } catch (const CLI::ConfigError& error) {
+    throw Error(ErrorKind::usage, explain_config(app, error.what()));
+  } catch (const CLI::Error& error) {
+    throw Error(ErrorKind::usage, fmt::format("{} (see --help)", error.what()));
+  }
+}
+
+int run(int argc, char** argv) {
+  catch_interrupts();
+  try {
+    return parse_and_run(argc, argv);
+  } catch (const Error& error) {
+    fmt::print(stderr, "bespoke: {}\n", error.what());
+    return error.exit_code();
+  } catch (const c10::Error& error) {
+    // LibTorch appends a stack trace; its first line is what went wrong.
+    fmt::print(stderr, "bespoke: {}\n", split(error.what(), '\n').front());
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "bespoke: out of memory; use a smaller --batch\n");
+    return static_cast<int>(ErrorKind::device);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "bespoke: {}\n", error.what());
+  }
+  return static_cast<int>(ErrorKind::failed);
+}
+
+}  // namespace
+}  // namespace bespoke
+
+int main(int argc, char** argv) { return bespoke::run(argc, argv); }

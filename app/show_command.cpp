@@ -1,0 +1,57 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "bespoke/io/solver_file.h"
+#include "bespoke/report/table.h"
+#include "commands.h"
+#include "format_option.h"
+
+namespace bespoke {
+
+namespace {
+
+std::string summary(const SolverFile& file) {
+  return fmt::format(
+      "{}: {} NFE, {} free parameters\nfor the {} field of a {} model, guidance w = {}\nfrom {}",
+      file.name, file.solver.nfe(), file.solver.parameter_count(),
+      file.field.schedule->describe().dump(), to_string(file.field.prediction), file.field.guidance,
+      file.provenance.dump());
+}
+
+// Step i: x_{i+1} = a x_0 + sum_j b_j u_j, evaluated at t_i.
+void run_show(const std::string& path, TableFormat format) {
+  const SolverFile file = read_solver_file(path);
+  const NsSolver& solver = file.solver;
+  constexpr int kDecimals = 5;
+  std::vector<Table::Column> columns = {
+      {"step", true}, {"t", true, kDecimals}, {"next t", true, kDecimals}, {"a", true, kDecimals}};
+  for (int j = 0; j < solver.nfe(); ++j) {
+    columns.push_back({fmt::format("b{}", j), true, kDecimals});
+  }
+  Table table(columns);
+  for (size_t i = 0; i < solver.a.size(); ++i) {
+    std::vector<nlohmann::json> row = {i, solver.times[i], solver.times[i + 1], solver.a[i]};
+    for (size_t j = 0; j < solver.a.size(); ++j) {
+      row.push_back(j <= i ? nlohmann::json(solver.b[i][j]) : nlohmann::json(""));
+    }
+    table.add_row(row);
+  }
+  fmt::print("{}", table.render(format, summary(file)));
+}
+
+}  // namespace
+
+void add_show_command(CLI::App& app) {
+  auto path = std::make_shared<std::string>();
+  auto format = std::make_shared<std::string>("table");
+  auto* command = app.add_subcommand(
+      "show",
+      "Show a solver file: its times and coefficients, what it is for, where it came from.\n\n"
+      "Examples:\n  bespoke show my.solver.json\n  bespoke show my.solver.json --format csv");
+  command->add_option("FILE", *path, "a .solver.json")->required();
+  add_format_option(*command, *format);
+  command->callback([path, format] { run_show(*path, parse_table_format(*format)); });
+}
+
+}  // namespace bespoke

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "bespoke/model/model.h"
+#include "bespoke/solver/ns_solver.h"
+#include "bespoke/solver/reference.h"
+
+namespace bespoke {
+
+struct Contender {
+  std::string name;
+  NsSolver solver;
+};
+
+struct CompareOptions {
+  int64_t batch = 64;
+  Tolerances tolerances;
+  std::function<void(double)> on_progress;  // fraction done, 0 ... 1
+};
+
+struct ComparisonRow {
+  std::string name;
+  int nfe;
+  double psnr;  // mean over samples, decibels
+};
+
+struct Comparison {
+  std::vector<ComparisonRow> rows;  // in the order of the contenders
+  double reference_evaluations;     // mean per sample
+};
+
+// How near each solver's samples come to the model's own, from the same noise x0 [count, ...].
+Comparison compare(const ModelPtr& model, const std::vector<Contender>& contenders,
+                   const torch::Tensor& x0, const Conditions& conditions,
+                   const CompareOptions& options);
+
+}  // namespace bespoke

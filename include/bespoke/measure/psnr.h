@@ -1,0 +1,21 @@
+#pragma once
+
+#include <torch/types.h>
+
+#include <vector>
+
+namespace bespoke {
+
+// Peak-to-peak range of data in [-1, 1].
+constexpr double kUnitPeak = 2.0;
+
+// For each sample of x [batch, ...], the mean squared difference from `reference`.
+std::vector<double> mean_squared_errors(const torch::Tensor& x, const torch::Tensor& reference);
+
+// 10 log10(peak^2 / mse) in decibels; infinite where x and reference are equal.
+double psnr(double mean_squared_error, double peak = kUnitPeak);
+
+// The mean over samples of their PSNR, which is what distillation maximises.
+double mean_psnr(const torch::Tensor& x, const torch::Tensor& reference, double peak = kUnitPeak);
+
+}  // namespace bespoke

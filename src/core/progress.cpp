@@ -1,0 +1,71 @@
+#include "bespoke/core/progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+
+#include "bespoke/core/error.h"
+
+namespace bespoke {
+
+namespace {
+
+volatile std::sig_atomic_t interrupted = 0;
+
+void on_signal(int) { interrupted = 1; }
+
+std::string duration(double seconds) {
+  const auto whole = static_cast<int64_t>(seconds + 0.5);
+  return whole < 60 ? fmt::format("{} s", whole)
+                    : fmt::format("{}:{:02} min", whole / 60, whole % 60);
+}
+
+}  // namespace
+
+void catch_interrupts() {
+  std::signal(SIGINT, on_signal);
+  std::signal(SIGTERM, on_signal);
+}
+
+void throw_if_interrupted() {
+  if (interrupted) throw Error(ErrorKind::interrupted, "interrupted");
+}
+
+Progress::Progress(std::string label)
+    : label_(std::move(label)),
+      terminal_(::isatty(STDERR_FILENO) == 1),
+      start_(std::chrono::steady_clock::now()),
+      last_(start_) {}
+
+Progress::~Progress() {
+  if (drawn_ && terminal_) std::fputs("\r\033[K", stderr);
+}
+
+void Progress::update(double fraction, const std::string& note) {
+  throw_if_interrupted();
+  using Seconds = std::chrono::duration<double>;
+  const auto now = std::chrono::steady_clock::now();
+  const double interval = terminal_ ? 0.1 : 10;
+  if (Seconds(now - last_).count() < interval) return;
+  last_ = now;
+  drawn_ = true;
+  fraction = std::clamp(fraction, 0.0, 1.0);
+  const double elapsed = Seconds(now - start_).count();
+  const std::string left =
+      fraction > 0 ? ", " + duration(elapsed * (1 - fraction) / fraction) + " left" : "";
+  const std::string suffix = note.empty() ? "" : "  " + note;
+  if (terminal_) {
+    constexpr int kWidth = 30;
+    const auto full = static_cast<size_t>(fraction * kWidth);
+    fmt::print(stderr, "\r\033[K{} [{}{}] {:3.0f} %{}{}", label_, std::string(full, '#'),
+               std::string(kWidth - full, '.'), 100 * fraction, left, suffix);
+  } else {
+    fmt::print(stderr, "{}: {:.0f} %{}{}\n", label_, 100 * fraction, left, suffix);
+  }
+  std::fflush(stderr);
+}
+
+}  // namespace bespoke

@@ -1,0 +1,113 @@
+#include "bespoke/io/safetensors.h"
+
+#include <torch/torch.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "bespoke/core/error.h"
+#include "bespoke/core/file.h"
+
+namespace bespoke {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr char kMetadata[] = "__metadata__";
+
+const std::vector<std::pair<std::string, torch::ScalarType>>& dtypes() {
+  static const std::vector<std::pair<std::string, torch::ScalarType>> list = {
+      {"F64", torch::kDouble},    {"F32", torch::kFloat}, {"F16", torch::kHalf},
+      {"BF16", torch::kBFloat16}, {"I64", torch::kLong},  {"I32", torch::kInt},
+      {"I16", torch::kShort},     {"I8", torch::kChar},   {"U8", torch::kByte},
+      {"BOOL", torch::kBool}};
+  return list;
+}
+
+std::string dtype_name(torch::ScalarType type) {
+  for (const auto& [name, candidate] : dtypes()) {
+    if (candidate == type) return name;
+  }
+  throw std::logic_error("safetensors has no such type");
+}
+
+torch::ScalarType dtype_of(const std::string& name, const std::string& source) {
+  for (const auto& [candidate, type] : dtypes()) {
+    if (candidate == name) return type;
+  }
+  throw bad_input("{}: tensor type '{}' is not supported", source, name);
+}
+
+torch::Tensor read_tensor(const json& entry, const std::string& name, const char* data,
+                          size_t data_size, const std::string& source) {
+  const auto type = dtype_of(entry.at("dtype").get<std::string>(), source);
+  const auto shape = entry.at("shape").get<std::vector<int64_t>>();
+  const auto offsets = entry.at("data_offsets").get<std::vector<uint64_t>>();
+  for (const int64_t size : shape) {
+    if (size < 0) throw bad_input("{}: tensor '{}' has a negative size", source, name);
+  }
+  const bool inside = offsets.size() == 2 && offsets[0] <= offsets[1] && offsets[1] <= data_size;
+  const uint64_t bytes = inside ? offsets[1] - offsets[0] : 0;
+  // Compared in double: a hostile shape must not overflow into agreement.
+  double expected = static_cast<double>(c10::elementSize(type));
+  for (const int64_t size : shape) expected *= static_cast<double>(size);
+  if (!inside || expected != static_cast<double>(bytes)) {
+    throw bad_input("{}: tensor '{}' does not fit the file; it is truncated or corrupt", source,
+                    name);
+  }
+  torch::Tensor tensor = torch::empty(shape, type);
+  if (bytes > 0) std::memcpy(tensor.data_ptr(), data + offsets[0], bytes);
+  return tensor;
+}
+
+}  // namespace
+
+void write_safetensors(const std::filesystem::path& path, const TensorFile& file) {
+  json header = json::object();
+  std::string data;
+  for (const auto& [name, value] : file.tensors) {
+    const torch::Tensor tensor = value.detach().to(torch::kCPU).contiguous();
+    const size_t begin = data.size();
+    data.append(static_cast<const char*>(tensor.data_ptr()), tensor.nbytes());
+    header[name] = {{"dtype", dtype_name(tensor.scalar_type())},
+                    {"shape", tensor.sizes().vec()},
+                    {"data_offsets", {begin, data.size()}}};
+  }
+  if (!file.metadata.empty()) header[kMetadata] = file.metadata;
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');  // the data starts aligned
+  const uint64_t length = text.size();
+  std::string content(sizeof(length), '\0');
+  std::memcpy(content.data(), &length, sizeof(length));
+  write_file_atomically(path, content + text + data);
+}
+
+TensorFile read_safetensors(const std::filesystem::path& path) {
+  const std::string source = path.string();
+  const std::string content = read_file(path);
+  uint64_t length = 0;
+  const bool has_length = content.size() >= sizeof(length);
+  if (has_length) std::memcpy(&length, content.data(), sizeof(length));
+  if (!has_length || length > content.size() - sizeof(length)) {
+    throw bad_input("{}: not a safetensors file, or truncated", source);
+  }
+  const char* data = content.data() + sizeof(length) + length;
+  const size_t data_size = content.size() - sizeof(length) - length;
+  TensorFile file;
+  try {
+    const json header = json::parse(content.substr(sizeof(length), length));
+    for (const auto& [name, entry] : header.items()) {
+      if (name == kMetadata) {
+        file.metadata = entry.get<std::map<std::string, std::string>>();
+      } else {
+        file.tensors[name] = read_tensor(entry, name, data, data_size, source);
+      }
+    }
+  } catch (const json::exception& error) {
+    throw bad_input("{}: broken safetensors header ({})", source, error.what());
+  }
+  return file;
+}
+
+}  // namespace bespoke

@@ -1,0 +1,210 @@
+// The program as a user meets it: what it prints, where, and its exit code.
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <torch/torch.h>
+
+#include <csignal>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "bespoke/core/file.h"
+#include "bespoke/io/safetensors.h"
+#include "bespoke/io/solver_file.h"
+#include "bespoke/solver/catalogue.h"
+
+namespace bespoke {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Outcome {
+  int code;
+  std::string out, err;
+};
+
+class CommandLine : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() /
+              (std::string("bespoke_cli_") +
+               ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  Outcome run(const std::string& arguments) const {
+    const std::string command = "cd '" + folder_.string() + "' && '" BESPOKE_BINARY "' " +
+                                arguments + " >out.txt 2>err.txt";
+    const int status = std::system(command.c_str());
+    return {WEXITSTATUS(status), read_file(folder_ / "out.txt"), read_file(folder_ / "err.txt")};
+  }
+
+  // A failure is one sentence on stderr, nothing on stdout, and the right code.
+  void expect_failure(const std::string& arguments, int code, const std::string& expected) const {
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.code, code) << arguments << "\n" << outcome.err;
+    EXPECT_EQ(outcome.out, "") << arguments;
+    EXPECT_NE(outcome.err.find(expected), std::string::npos) << arguments << "\n" << outcome.err;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(CommandLine, HelpShowsExamplesAndSucceeds) {
+  for (const auto& command : {"", "solvers", "solver", "show", "sample", "compare"}) {
+    const Outcome outcome = run(std::string(command) + " --help");
+    EXPECT_EQ(outcome.code, 0) << command;
+    EXPECT_NE(outcome.out.find("Examples:"), std::string::npos) << command;
+  }
+  EXPECT_EQ(run("--version").out.rfind("bespoke ", 0), 0u);
+}
+
+TEST_F(CommandLine, ListsTheCatalogueInEveryFormat) {
+  const auto json = nlohmann::json::parse(run("solvers --format json").out);
+  ASSERT_EQ(json.size(), catalogue().size());
+  EXPECT_EQ(json[1]["name"], "midpoint");
+  EXPECT_EQ(json[1]["order"], 2);
+  for (const auto& format : {"table", "md", "csv"}) {
+    const std::string text = run(std::string("solvers --format ") + format).out;
+    for (const auto& entry : catalogue()) EXPECT_NE(text.find(entry.name), std::string::npos);
+  }
+}
+
+TEST_F(CommandLine, TheDocumentedCatalogueIsCurrent) {
+  const std::string page = read_file(fs::path(BESPOKE_SOURCE_DIR) / "docs/solvers.md");
+  EXPECT_NE(page.find(run("solvers --format md").out), std::string::npos)
+      << "docs/solvers.md is out of date: run ./dev docs";
+}
+
+TEST_F(CommandLine, WritesShowsAndRunsASolverFile) {
+  const Outcome written =
+      run("solver dpm++2m --nfe 6 --schedule vp --prediction noise -o d.solver.json");
+  ASSERT_EQ(written.code, 0) << written.err;
+  const SolverFile file = read_solver_file(folder_ / "d.solver.json");
+  EXPECT_TRUE(file.solver == make_solver("dpm++2m", {6, vp_schedule(), "", false}));
+  EXPECT_EQ(run("solver dpm++2m --nfe 6 --schedule vp --prediction noise").out,
+            read_file(folder_ / "d.solver.json"));
+  const Outcome shown = run("show d.solver.json");
+  EXPECT_EQ(shown.code, 0);
+  EXPECT_NE(shown.out.find("dpm++2m: 6 NFE, 32 free parameters"), std::string::npos) << shown.out;
+  const std::string model =
+      "--model analytic:mixture:dim=4 --schedule vp --prediction noise --count 3 ";
+  ASSERT_EQ(run("sample --solver d.solver.json " + model + "-o a").code, 0);
+  ASSERT_EQ(run("sample --solver dpm++2m --nfe 6 " + model + "-o b").code, 0);
+  const auto from_file = read_safetensors(folder_ / "a/samples.safetensors").tensors.at("samples");
+  const auto by_name = read_safetensors(folder_ / "b/samples.safetensors").tensors.at("samples");
+  EXPECT_TRUE(torch::equal(from_file, by_name));
+  expect_failure("sample --solver d.solver.json --schedule cosine -o c", 3,
+                 "was made for the schedule");
+  expect_failure("sample --solver d.solver.json --nfe 8 " + model + "-o c", 2, "leave out --nfe");
+}
+
+TEST_F(CommandLine, SamplesDoNotDependOnBatchOrThreads) {
+  const std::string command = "sample --solver rk4 --nfe 8 --count 10 --seed 5 ";
+  ASSERT_EQ(run(command + "--batch 10 --threads 1 -o a").code, 0);
+  ASSERT_EQ(run(command + "--batch 3 --threads 2 -o b").code, 0);
+  EXPECT_EQ(read_file(folder_ / "a/samples.safetensors"),
+            read_file(folder_ / "b/samples.safetensors"));
+}
+
+TEST_F(CommandLine, StartsFromTheUsersNoise) {
+  ASSERT_EQ(run("sample --solver reference --count 4 -o a").code, 0);
+  ASSERT_EQ(
+      run("sample --solver reference --count 4 --seed 9 --noise a/samples.safetensors -o b").code,
+      0);
+  EXPECT_TRUE(
+      torch::equal(read_safetensors(folder_ / "a/samples.safetensors").tensors.at("samples"),
+                   read_safetensors(folder_ / "b/samples.safetensors").tensors.at("samples")));
+}
+
+TEST_F(CommandLine, ComparesSolversOverAListOfNfe) {
+  const auto rows = nlohmann::json::parse(
+      run("compare --solvers euler,heun,rk4 --nfe 4-8+2 --count 8 --format json").out);
+  ASSERT_EQ(rows.size(), 3u + 3u + 2u);  // rk4 cannot spend 6
+  for (const auto& row : rows) EXPECT_GT(row["psnr_db"].get<double>(), 5);
+  const std::string table = run("compare --solvers euler,rk4 --nfe 4-8+2 --count 8").out;
+  EXPECT_NE(table.find("PSNR in dB (peak-to-peak 2, sample space)"), std::string::npos);
+  EXPECT_NE(table.find("8 samples of seed 0"), std::string::npos);
+}
+
+TEST_F(CommandLine, GuidanceNeedsAndUsesAClass) {
+  const std::string model =
+      "--model analytic:mixture:dim=8,classes=4 --count 4 --solver euler --nfe 4 ";
+  ASSERT_EQ(run("sample " + model + "--cond class=1 -o a").code, 0);
+  ASSERT_EQ(run("sample " + model + "--cond class=1 --guidance 2 -o b").code, 0);
+  EXPECT_FALSE(
+      torch::equal(read_safetensors(folder_ / "a/samples.safetensors").tensors.at("samples"),
+                   read_safetensors(folder_ / "b/samples.safetensors").tensors.at("samples")));
+  expect_failure("sample " + model + "--guidance 2 -o c", 2, "--guidance needs --cond");
+  expect_failure("sample " + model + "--cond class=9 -o c", 3, "class out of range");
+  expect_failure("sample --cond class=0 -o c", 2, "has no classes");
+}
+
+TEST_F(CommandLine, BuildsUsersTableausAndRules) {
+  write_file_atomically(folder_ / "t.json", R"({"a": [[], [0.5]], "b": [0, 1], "c": [0, 0.5]})");
+  write_file_atomically(folder_ / "m.json", R"({"a": [0, 1], "b": [-0.5, 1.5]})");
+  const auto coefficients = [&](const std::string& name) {
+    const Outcome outcome = run("solver " + name + " --nfe 4");
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return parse_solver_file(outcome.out, name).solver;
+  };
+  EXPECT_TRUE(coefficients("tableau:t.json") == coefficients("midpoint"));
+  EXPECT_NEAR(coefficients("multistep:m.json").b[1][0], 0.125, 1e-15);
+  EXPECT_NEAR(coefficients("multistep:m.json").b[1][1], 0.375, 1e-15);
+  write_file_atomically(folder_ / "t.json", R"({"a": [[], [0.5]], "b": [0, 2], "c": [0, 0.5]})");
+  expect_failure("solver tableau:t.json --nfe 4", 3, "sum to 2");
+}
+
+TEST_F(CommandLine, ReadsOptionsFromAToml) {
+  write_file_atomically(
+      folder_ / "run.toml",
+      "[compare]\nsolvers = \"euler\"\nnfe = \"4\"\ncount = 2\nformat = \"csv\"\n");
+  const Outcome outcome = run("--config run.toml compare");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out.rfind("solver,nfe,psnr_db,of\neuler,4,", 0), 0u) << outcome.out;
+  write_file_atomically(folder_ / "run.toml", "[compare]\nslovers = \"euler\"\n");
+  expect_failure("--config run.toml compare", 2, "did you mean 'solvers'?");
+}
+
+TEST_F(CommandLine, UsageErrorsSuggestTheFix) {
+  expect_failure("comprae", 2, "did you mean 'compare'?");
+  expect_failure("compare --nef 4", 2, "did you mean '--nfe'?");
+  expect_failure("solver mipoint", 2, "did you mean 'midpoint'?");
+  expect_failure("solver heun --nfe 7", 2, "6 or 8");
+  expect_failure("solver euler --schedule vpp", 2, "did you mean 'vp'?");
+  expect_failure("solver euler --grid karas", 2, "did you mean 'karras'?");
+  expect_failure("solver euler --prediction nois", 2, "did you mean 'noise'?");
+  expect_failure("solver euler --nfe lots", 2, "--nfe");
+  expect_failure("compare --nfe 8-4", 2, "4-20+2");
+  expect_failure("compare --solvers rk4 --nfe 5", 2, "4 or 8");
+  expect_failure("compare --model analytic:mixtur", 2, "analytic:mixture");
+  expect_failure("compare --model analytic:mixture:dims=3", 2, "did you mean 'dim'?");
+  expect_failure("sample --solver euler --dtype fp13 -o x", 2, "dtype");
+  expect_failure("solvers --format xml", 2, "format");
+  expect_failure("", 2, "subcommand");
+}
+
+TEST_F(CommandLine, BadFilesAreRefusedWithCodeThree) {
+  expect_failure("show absent.json", 3, "No such file");
+  write_file_atomically(folder_ / "bad.json", "not json");
+  expect_failure("show bad.json", 3, "not a JSON file");
+  expect_failure("sample --solver bad.json -o x", 3, "not a JSON file");
+  expect_failure("sample --solver euler --noise bad.json -o x", 3, "bad.json");
+}
+
+TEST_F(CommandLine, AnInterruptedRunEndsWithCode130) {
+  const std::string command =
+      "cd '" + folder_.string() +
+      "' && exec timeout --preserve-status -s INT 2 '" BESPOKE_BINARY
+      "' sample --solver reference --tolerance 1e-12 --count 100000 -o x 2>err.txt";
+  const int status = std::system(command.c_str());
+  EXPECT_EQ(WEXITSTATUS(status), 130);
+  EXPECT_NE(read_file(folder_ / "err.txt").find("interrupted"), std::string::npos);
+  EXPECT_FALSE(fs::exists(folder_ / "x/samples.safetensors"));
+}
+
+}  // namespace
+}  // namespace bespoke

@@ -1,0 +1,167 @@
+#include "bespoke/path/schedule.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "bespoke/core/error.h"
+
+namespace bespoke {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Every schedule of the registry passes the same tests; a new row is tested by being there.
+class EverySchedule : public ::testing::TestWithParam<std::string> {
+ protected:
+  SchedulePtr schedule_ = make_schedule(GetParam());
+};
+
+TEST_P(EverySchedule, RunsFromNoiseToData) {
+  EXPECT_EQ(schedule_->alpha(1), 1);
+  EXPECT_EQ(schedule_->sigma(1), 0);
+  EXPECT_EQ(schedule_->lambda(1), kInfinity);
+  EXPECT_LT(schedule_->snr(0), 0.08);
+  double previous = -kInfinity;
+  for (int i = 0; i <= 1000; ++i) {
+    const double lambda = schedule_->lambda(i / 1000.);
+    EXPECT_GE(lambda, previous) << i;
+    EXPECT_TRUE(i == 0 || lambda > previous) << i;
+    previous = lambda;
+  }
+}
+
+TEST_P(EverySchedule, DerivativesMatchFiniteDifferences) {
+  // Inside one interval of the discrete schedules, whose log alpha is piecewise linear.
+  for (const double t : {0.00325, 0.10325, 0.35025, 0.50075, 0.77725, 0.93675}) {
+    const double h = 1e-6;
+    const SchedulePoint p = schedule_->at(t), up = schedule_->at(t + h),
+                        down = schedule_->at(t - h);
+    const double scale = std::max(1.0, schedule_->sigma(0));
+    EXPECT_NEAR(p.alpha_dot, (up.alpha - down.alpha) / (2 * h), 1e-7 * scale);
+    EXPECT_NEAR(p.sigma_dot, (up.sigma - down.sigma) / (2 * h), 1e-7 * scale);
+    EXPECT_NEAR(p.variance_rate, p.sigma * p.sigma_dot, 1e-12 * scale * scale);
+    const BasicPoint<Jet> jet = schedule_->jet_at(t);
+    EXPECT_NEAR(jet.alpha_dot.first, (up.alpha_dot - down.alpha_dot) / (2 * h),
+                1e-6 * (scale + std::abs(jet.alpha_dot.first)));
+    EXPECT_NEAR(jet.sigma_dot.first, (up.sigma_dot - down.sigma_dot) / (2 * h), 1e-5 * scale);
+    EXPECT_NEAR(jet.variance_rate.first, (up.variance_rate - down.variance_rate) / (2 * h),
+                1e-6 * scale * scale);
+    EXPECT_GT(p.wronskian(), 0);
+  }
+}
+
+TEST_P(EverySchedule, LambdaAndSnrInvert) {
+  for (const double t : {0.001, 0.02, 0.3, 0.5, 0.7512, 0.97, 0.999}) {
+    EXPECT_NEAR(schedule_->time_at_lambda(schedule_->lambda(t)), t, 1e-12);
+    EXPECT_NEAR(schedule_->time_at_snr(schedule_->snr(t)), t, 1e-12);
+  }
+  EXPECT_EQ(schedule_->time_at_lambda(kInfinity), 1);
+  EXPECT_EQ(schedule_->time_at_lambda(-kInfinity), 0);
+  EXPECT_EQ(schedule_->time_at_snr(0), 0);
+  EXPECT_NEAR(schedule_->time_at_lambda(schedule_->lambda(0)), 0, 1e-12);
+}
+
+TEST_P(EverySchedule, StaysFiniteAtBothEnds) {
+  for (const double t : {0.0, 1.0}) {
+    const SchedulePoint p = schedule_->at(t);
+    EXPECT_TRUE(std::isfinite(p.alpha) && std::isfinite(p.sigma) && std::isfinite(p.alpha_dot) &&
+                std::isfinite(p.variance_rate))
+        << t;
+  }
+}
+
+TEST_P(EverySchedule, DescribesItself) {
+  const SchedulePtr copy = schedule_from_json(schedule_->describe());
+  EXPECT_EQ(copy->describe(), schedule_->describe());
+  for (const double t : {0.0, 0.123, 0.9}) EXPECT_EQ(copy->alpha(t), schedule_->alpha(t));
+}
+
+std::vector<std::string> registry_names() {
+  std::vector<std::string> names;
+  for (const auto& entry : schedule_registry()) names.push_back(entry.name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Registry, EverySchedule, ::testing::ValuesIn(registry_names()),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+TEST(Schedule, ClosedForms) {
+  const SchedulePtr fm = fm_ot_schedule(), cosine = cosine_schedule(), vp = vp_schedule();
+  EXPECT_EQ(fm->alpha(0.3), 0.3);
+  EXPECT_EQ(fm->sigma(0.3), 0.7);
+  EXPECT_NEAR(cosine->alpha(1. / 3), 0.5, 1e-15);
+  EXPECT_NEAR(cosine->sigma(1. / 3), std::sqrt(3) / 2, 1e-15);
+  EXPECT_NEAR(vp->alpha(0), 0.00657,
+              5e-6);  // not zero: the paper's VP path starts with some signal
+  EXPECT_NEAR(vp->alpha(0.5), std::exp(-0.25 * 19.9 / 4 - 0.25 * 0.1), 1e-15);
+  EXPECT_NEAR(std::pow(vp->alpha(0.2), 2) + std::pow(vp->sigma(0.2), 2), 1, 1e-15);
+  const SchedulePtr edm = edm_schedule(80);
+  EXPECT_EQ(edm->sigma(0.25), 60);
+  EXPECT_EQ(edm->source_std(), 80);
+  EXPECT_EQ(vp->source_std(), 1);
+}
+
+TEST(Schedule, VpKeepsItsDigitsNearTheData) {
+  // sigma^2 = 1 - alpha^2 by subtraction would be wrong in the fourth digit here.
+  const double s = 1e-10;
+  const double t = 1 - s, actual = 1 - t;  // what is left of s after rounding
+  EXPECT_NEAR(vp_schedule()->sigma(t) / std::sqrt(0.1 * actual), 1, 1e-8);
+}
+
+TEST(Schedule, DiscreteTablesMatchTheirBetas) {
+  const SchedulePtr linear = make_schedule("ddpm-linear");
+  double product = 1;
+  for (int i = 0; i < 1000; ++i) {
+    product *= 1 - (1e-4 + (0.02 - 1e-4) * i / 999);
+    EXPECT_NEAR(std::pow(linear->alpha(1 - (i + 1) / 1000.), 2), product, 1e-12);
+  }
+  // Published values: the linear DDPM schedule ends at 4.0358e-5, Stable Diffusion's at 0.0047.
+  EXPECT_NEAR(std::pow(linear->alpha(0), 2), 4.0358e-5, 5e-9);
+  EXPECT_NEAR(std::pow(make_schedule("ddpm-scaled-linear")->alpha(0), 2), 0.0047, 5e-5);
+  const double c0 = std::pow(std::cos(0.008 / 1.008 * std::acos(-1.0) / 2), 2);
+  const double half = std::pow(std::cos(0.508 / 1.008 * std::acos(-1.0) / 2), 2) / c0;
+  EXPECT_NEAR(std::pow(make_schedule("ddpm-cosine")->alpha(0.5), 2), half, 1e-12);
+}
+
+TEST(Schedule, AUsersTableInterpolatesLogAlpha) {
+  const SchedulePtr table = table_schedule({0.9, 0.5, 0.1});
+  EXPECT_NEAR(std::pow(table->alpha(1 - 2 / 3.), 2), 0.5, 1e-14);
+  EXPECT_NEAR(std::pow(table->alpha(1 - 1.5 / 3.), 2), std::sqrt(0.9 * 0.5), 1e-14);
+  EXPECT_NEAR(table->time_at_lambda(table->lambda(0.4)), 0.4, 1e-14);
+  const auto copy = schedule_from_json(table->describe());
+  EXPECT_EQ(copy->alpha(0.2), table->alpha(0.2));
+}
+
+TEST(Schedule, PreconditioningScalesTheNoiseAlone) {
+  const SchedulePtr base = vp_schedule(), scaled = preconditioned_schedule(base, 5);
+  EXPECT_EQ(scaled->alpha(0.4), base->alpha(0.4));
+  EXPECT_EQ(scaled->sigma(0.4), 5 * base->sigma(0.4));
+  EXPECT_NEAR(scaled->time_at_lambda(scaled->lambda(0.4)), 0.4, 1e-13);
+  EXPECT_EQ(scaled->source_std(), 5);
+}
+
+TEST(Schedule, RefusesWhatMakesNoSense) {
+  EXPECT_THROW(make_schedule("vq"), Error);
+  EXPECT_THROW(make_schedule("vp:C=1"), Error);
+  EXPECT_THROW(make_schedule("vp:B=0.05"), Error);
+  EXPECT_THROW(make_schedule("edm:sigma_max=-1"), Error);
+  EXPECT_THROW(make_schedule("fm-ot:x=1"), Error);
+  EXPECT_THROW(make_schedule("ddpm-linear:steps=1.5"), Error);
+  EXPECT_THROW(table_schedule({0.5}), Error);
+  EXPECT_THROW(table_schedule({0.5, 0.6}), Error);
+  EXPECT_THROW(table_schedule({0.5, 0}), Error);
+  EXPECT_THROW(table_schedule({0.5, std::nan("")}), Error);
+  EXPECT_THROW(make_schedule("table:/no/such/file"), Error);
+  EXPECT_THROW(schedule_from_json({{"name", "vp"}, {"Q", 1}}), Error);
+  EXPECT_THROW(schedule_from_json("vp"), Error);
+}
+
+}  // namespace
+}  // namespace bespoke

@@ -1,0 +1,92 @@
+#include "bespoke/solver/grid.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "bespoke/core/error.h"
+
+namespace bespoke {
+namespace {
+
+std::vector<SchedulePtr> all_schedules() {
+  std::vector<SchedulePtr> list;
+  for (const auto& entry : schedule_registry()) list.push_back(make_schedule(entry.name));
+  return list;
+}
+
+TEST(Grid, EveryGridRisesOnEverySchedule) {
+  for (const auto& schedule : all_schedules()) {
+    for (const auto& entry : grid_registry()) {
+      if (entry.name == "custom") continue;
+      for (const int steps : {1, 2, 7, 50}) {
+        const auto grid = make_grid(entry.name, steps, *schedule);
+        ASSERT_EQ(grid.size(), static_cast<size_t>(steps) + 1);
+        EXPECT_EQ(grid.back(), 1);
+        EXPECT_GE(grid.front(), 0);
+        for (size_t i = 1; i < grid.size(); ++i) {
+          EXPECT_GT(grid[i], grid[i - 1]) << entry.name << " on " << schedule->name();
+        }
+      }
+    }
+  }
+}
+
+TEST(Grid, UniformLambdaIsUniformInLambda) {
+  const SchedulePtr vp = vp_schedule();
+  const auto grid = make_grid("uniform-lambda:start=0.1,end=0.9", 10, *vp);
+  const double step = (vp->lambda(0.9) - vp->lambda(0.1)) / 10;
+  for (size_t i = 0; i < 10; ++i) {
+    EXPECT_NEAR(vp->lambda(grid[i + 1]) - vp->lambda(grid[i]), step, 1e-10);
+  }
+}
+
+TEST(Grid, KarrasFollowsItsFormulaAndEndsAtZeroNoise) {
+  const SchedulePtr fm = fm_ot_schedule();
+  const auto grid = make_grid("karras", 5, *fm);
+  EXPECT_NEAR(grid[0], 1 / 81., 1e-15);
+  for (int i = 0; i < 5; ++i) {
+    const double sigma = std::pow(
+        std::pow(80, 1 / 7.) + i / 4. * (std::pow(0.002, 1 / 7.) - std::pow(80, 1 / 7.)), 7);
+    EXPECT_NEAR(1 / fm->snr(grid[static_cast<size_t>(i)]), sigma, 1e-9);
+  }
+  // A schedule with less noise starts at its own end.
+  EXPECT_EQ(make_grid("karras", 5, *make_schedule("ddpm-scaled-linear"))[0], 0);
+}
+
+TEST(Grid, ShiftFollowsItsFormula) {
+  const auto grid = make_grid("shift:shift=3", 4, *fm_ot_schedule());
+  for (int i = 0; i <= 4; ++i) {
+    const double sigma = 1 - i / 4.;
+    EXPECT_NEAR(1 - grid[static_cast<size_t>(i)], 3 * sigma / (1 + 2 * sigma), 1e-14);
+  }
+}
+
+TEST(Grid, QuadraticIsDenseNearTheData) {
+  const auto grid = make_grid("quadratic", 4, *fm_ot_schedule());
+  EXPECT_NEAR(grid[1], 1 - 0.75 * 0.75, 1e-14);
+  EXPECT_NEAR(grid[3], 1 - 0.0625, 1e-14);
+}
+
+TEST(Grid, MayStartAfterZeroAndEndBeforeOne) {
+  for (const auto& name : {"uniform-t", "uniform-lambda", "quadratic", "shift"}) {
+    const auto grid = make_grid(std::string(name) + ":start=0.001,end=0.999", 6, *vp_schedule());
+    EXPECT_EQ(grid.front(), 0.001);
+    EXPECT_EQ(grid.back(), 0.999);
+  }
+  EXPECT_EQ(make_grid("custom:0.001,0.3,0.98", 2, *fm_ot_schedule()),
+            (std::vector<double>{0.001, 0.3, 0.98}));
+}
+
+TEST(Grid, RefusesWhatMakesNoSense) {
+  const SchedulePtr fm = fm_ot_schedule();
+  for (const auto& text :
+       {"uniform", "uniform-t:end=2", "uniform-t:start=0.5,end=0.5", "karras:rho=0",
+        "karras:sigma_min=90", "shift:shift=-1", "karras:end=0.9", "custom:0,1", "custom:0,0.7,0.5",
+        "custom:0,0.5,1.5", "custom:0,x,1", "custom:a=1"}) {
+    EXPECT_THROW(make_grid(text, 2, *fm), Error) << text;
+  }
+}
+
+}  // namespace
+}  // namespace bespoke

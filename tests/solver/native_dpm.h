@@ -1,0 +1,228 @@
+#pragma once
+
+#include "native_exponential.h"
+
+// DPM-Solver, DPM-Solver++ and UniPC as published.
+namespace bespoke::native {
+
+// The orders of the singlestep solvers' steps: as many full ones as fit, and the rest at the end.
+inline std::vector<int> singlestep_orders(int order, int nfe) {
+  std::vector<int> orders(static_cast<size_t>(nfe / order), order);
+  const int rest = nfe % order;
+  if (rest > 0) {
+    orders.push_back(rest);
+  } else if (order == 3) {
+    orders.back() = 2;
+    orders.push_back(1);
+  }
+  return orders;
+}
+
+inline Tensor dpm_solver_2(const Problem& problem, const Node& here, const Node& next,
+                           const Tensor& x) {
+  constexpr double r1 = 0.5;
+  const double h = next.lambda - here.lambda;
+  const Node s(problem.schedule, problem.schedule.time_at_lambda(here.lambda + r1 * h));
+  const Tensor e = problem.predict(here.t, x).noise;
+  const Tensor x_s = s.alpha / here.alpha * x - s.sigma * std::expm1(r1 * h) * e;
+  const Tensor e_s = problem.predict(s.t, x_s).noise;
+  return next.alpha / here.alpha * x - next.sigma * std::expm1(h) * e -
+         next.sigma * std::expm1(h) / (2 * r1) * (e_s - e);
+}
+
+inline Tensor dpm_solver_3(const Problem& problem, const Node& here, const Node& next,
+                           const Tensor& x) {
+  constexpr double r1 = 1. / 3, r2 = 2. / 3;
+  const double h = next.lambda - here.lambda;
+  const Node s1(problem.schedule, problem.schedule.time_at_lambda(here.lambda + r1 * h));
+  const Node s2(problem.schedule, problem.schedule.time_at_lambda(here.lambda + r2 * h));
+  const Tensor e = problem.predict(here.t, x).noise;
+  const Tensor x1 = s1.alpha / here.alpha * x - s1.sigma * std::expm1(r1 * h) * e;
+  const Tensor d1 = problem.predict(s1.t, x1).noise - e;
+  const Tensor x2 = s2.alpha / here.alpha * x - s2.sigma * std::expm1(r2 * h) * e -
+                    s2.sigma * r2 / r1 * (std::expm1(r2 * h) / (r2 * h) - 1) * d1;
+  const Tensor d2 = problem.predict(s2.t, x2).noise - e;
+  return next.alpha / here.alpha * x - next.sigma * std::expm1(h) * e -
+         next.sigma / r2 * (std::expm1(h) / h - 1) * d2;
+}
+
+inline Tensor dpm_solver_pp_2(const Problem& problem, const Node& here, const Node& next,
+                              const Tensor& x) {
+  constexpr double r1 = 0.5;
+  const double h = next.lambda - here.lambda;
+  const Node s(problem.schedule, problem.schedule.time_at_lambda(here.lambda + r1 * h));
+  const Tensor d = problem.predict(here.t, x).data;
+  const Tensor x_s = s.sigma / here.sigma * x - s.alpha * std::expm1(-r1 * h) * d;
+  const Tensor d_s = problem.predict(s.t, x_s).data;
+  return next.sigma / here.sigma * x - next.alpha * std::expm1(-h) * d -
+         next.alpha * std::expm1(-h) / (2 * r1) * (d_s - d);
+}
+
+inline Tensor dpm_solver_pp_3(const Problem& problem, const Node& here, const Node& next,
+                              const Tensor& x) {
+  constexpr double r1 = 1. / 3, r2 = 2. / 3;
+  const double h = next.lambda - here.lambda;
+  const Node s1(problem.schedule, problem.schedule.time_at_lambda(here.lambda + r1 * h));
+  const Node s2(problem.schedule, problem.schedule.time_at_lambda(here.lambda + r2 * h));
+  const Tensor d = problem.predict(here.t, x).data;
+  const Tensor x1 = s1.sigma / here.sigma * x - s1.alpha * std::expm1(-r1 * h) * d;
+  const Tensor d1 = problem.predict(s1.t, x1).data - d;
+  const Tensor x2 = s2.sigma / here.sigma * x - s2.alpha * std::expm1(-r2 * h) * d +
+                    r2 / r1 * s2.alpha * (std::expm1(-r2 * h) / (r2 * h) + 1) * d1;
+  const Tensor d2 = problem.predict(s2.t, x2).data - d;
+  const double phi1 = std::expm1(-h), phi2 = phi1 / h + 1;
+  return next.sigma / here.sigma * x - next.alpha * phi1 * d + next.alpha * phi2 / r2 * d2;
+}
+
+inline Tensor dpm_singlestep(const Problem& problem, int order, Form form, Tensor x) {
+  const std::vector<int> orders = singlestep_orders(order, problem.nfe);
+  const bool noise = form == Form::noise;
+  for (size_t i = 0; i < problem.steps(); ++i) {
+    const Node here(problem.schedule, problem.grid[i]), next(problem.schedule, problem.grid[i + 1]);
+    if (orders[i] == 1 || !std::isfinite(next.lambda - here.lambda)) {
+      x = ddim_substeps(problem, orders[i], here.t, next.t, x);
+    } else if (orders[i] == 2) {
+      x = noise ? dpm_solver_2(problem, here, next, x) : dpm_solver_pp_2(problem, here, next, x);
+    } else {
+      x = noise ? dpm_solver_3(problem, here, next, x) : dpm_solver_pp_3(problem, here, next, x);
+    }
+  }
+  return x;
+}
+
+// Data predictions with finite log-SNR, newest first.
+struct DataHistory {
+  std::vector<double> lambdas;
+  std::vector<Tensor> data;
+
+  void add(const Node& node, const Tensor& prediction) {
+    if (!std::isfinite(node.lambda)) return;
+    lambdas.insert(lambdas.begin(), node.lambda);
+    data.insert(data.begin(), prediction);
+  }
+};
+
+// The step from the newest value in `history` to `next`.
+inline Tensor dpm_multistep_step(size_t order, const Node& here, const Node& next,
+                                 const DataHistory& history, const Tensor& x) {
+  const double h = next.lambda - here.lambda;
+  const double phi1 = std::expm1(-h), phi2 = phi1 / h + 1, phi3 = phi2 / h - 0.5;
+  const Tensor& d = history.data[0];
+  const Tensor first = next.sigma / here.sigma * x - next.alpha * phi1 * d;
+  if (order == 1) return first;
+  const double r0 = (history.lambdas[0] - history.lambdas[1]) / h;
+  const Tensor d1_0 = (d - history.data[1]) / r0;
+  if (order == 2) return first - next.alpha * phi1 * d1_0 / 2;
+  const double r1 = (history.lambdas[1] - history.lambdas[2]) / h;
+  const Tensor d1_1 = (history.data[1] - history.data[2]) / r1;
+  const Tensor d1 = d1_0 + r0 / (r0 + r1) * (d1_0 - d1_1);
+  const Tensor d2 = (d1_0 - d1_1) / (r0 + r1);
+  return first + next.alpha * phi2 * d1 - next.alpha * phi3 * d2;
+}
+
+inline Tensor dpm_multistep(const Problem& problem, size_t order, Tensor x) {
+  DataHistory history;
+  for (size_t i = 0; i < problem.steps(); ++i) {
+    const Node here(problem.schedule, problem.grid[i]), next(problem.schedule, problem.grid[i + 1]);
+    const DataAndNoise prediction = problem.predict(here.t, x);
+    history.add(here, prediction.data);
+    if (!std::isfinite(next.lambda - here.lambda)) {
+      x = ddim_step(next, prediction);
+    } else {
+      const size_t allowed = order_at(problem, i, order, history.data.size());
+      x = dpm_multistep_step(allowed, here, next, history, x);
+    }
+  }
+  return x;
+}
+
+enum class BVariant { bh1, bh2 };
+
+// What the predictor and the corrector of one UniPC step share: R rho = b, r_k in units of the
+// step.
+struct UniPcStep {
+  size_t order;
+  double h_phi_1, b_h;
+  Tensor matrix, right;        // [order, order], [order]
+  Tensor first_order;          // (sigma'/sigma) x - alpha' expm1(-h) D
+  std::vector<Tensor> slopes;  // (D_{i-k} - D_i) / r_k
+  Tensor data;
+};
+
+inline UniPcStep unipc_step(BVariant variant, size_t order, const Node& here, const Node& next,
+                            const DataHistory& history, const Tensor& x) {
+  const double hh = here.lambda - next.lambda;
+  UniPcStep step;
+  step.order = order;
+  step.data = history.data[0];
+  step.h_phi_1 = std::expm1(hh);
+  step.b_h = variant == BVariant::bh1 ? hh : step.h_phi_1;
+  step.first_order = next.sigma / here.sigma * x - next.alpha * step.h_phi_1 * step.data;
+  std::vector<double> r;
+  for (size_t k = 1; k < order; ++k) {
+    r.push_back((history.lambdas[k] - here.lambda) / -hh);
+    step.slopes.push_back((history.data[k] - step.data) / r.back());
+  }
+  r.push_back(1);
+  std::vector<double> right;
+  std::vector<Tensor> rows;
+  double h_phi_k = step.h_phi_1 / hh - 1, factorial = 1;
+  for (size_t k = 1; k <= order; ++k) {
+    rows.push_back(torch::pow(torch::tensor(r, torch::kDouble), static_cast<double>(k - 1)));
+    right.push_back(h_phi_k * factorial / step.b_h);
+    factorial *= static_cast<double>(k + 1);
+    h_phi_k = h_phi_k / hh - 1 / factorial;
+  }
+  step.matrix = torch::stack(rows);
+  step.right = torch::tensor(right, torch::kDouble);
+  return step;
+}
+
+inline Tensor unipc_predict(const UniPcStep& step, const Node& next) {
+  if (step.order == 1) return step.first_order;
+  const auto last = static_cast<int64_t>(step.order) - 1;
+  // With a single earlier value the published solver sets its weight to one half.
+  const Tensor rho = step.order == 2
+                         ? torch::full({1}, 0.5, torch::kDouble)
+                         : torch::linalg_solve(step.matrix.slice(0, 0, last).slice(1, 0, last),
+                                               step.right.slice(0, 0, last));
+  Tensor sum = torch::zeros_like(step.data);
+  for (size_t k = 0; k < step.slopes.size(); ++k) {
+    sum = sum + rho[static_cast<int64_t>(k)].item<double>() * step.slopes[k];
+  }
+  return step.first_order - next.alpha * step.b_h * sum;
+}
+
+inline Tensor unipc_correct(const UniPcStep& step, const Node& next, const Tensor& next_data) {
+  // As in the predictor, a single weight is one half.
+  const Tensor rho = step.order == 1 ? torch::full({1}, 0.5, torch::kDouble)
+                                     : torch::linalg_solve(step.matrix, step.right);
+  Tensor sum = rho[-1].item<double>() * (next_data - step.data);
+  for (size_t k = 0; k < step.slopes.size(); ++k) {
+    sum = sum + rho[static_cast<int64_t>(k)].item<double>() * step.slopes[k];
+  }
+  return step.first_order - next.alpha * step.b_h * sum;
+}
+
+inline Tensor unipc(const Problem& problem, size_t order, BVariant variant, Tensor x) {
+  DataHistory history;
+  UniPcStep step;
+  bool correct = false;  // whether x is a prediction that the next evaluation improves
+  for (size_t i = 0; i < problem.steps(); ++i) {
+    const Node here(problem.schedule, problem.grid[i]), next(problem.schedule, problem.grid[i + 1]);
+    const DataAndNoise prediction = problem.predict(here.t, x);
+    if (correct) x = unipc_correct(step, here, prediction.data);
+    history.add(here, prediction.data);
+    correct = std::isfinite(next.lambda - here.lambda);
+    if (!correct) {
+      x = ddim_step(next, prediction);
+      continue;
+    }
+    step = unipc_step(variant, order_at(problem, i, order, history.data.size()), here, next,
+                      history, x);
+    x = unipc_predict(step, next);
+  }
+  return x;
+}
+
+}  // namespace bespoke::native

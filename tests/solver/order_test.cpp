@@ -1,0 +1,114 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "bespoke/core/text.h"
+#include "bespoke/model/fields.h"
+#include "bespoke/solver/catalogue.h"
+#include "bespoke/solver/grid.h"
+#include "bespoke/solver/reference.h"
+#include "bespoke/solver/sampler.h"
+#include "catalogue_names.h"
+#include "support.h"
+
+namespace bespoke {
+namespace {
+
+using torch::Tensor;
+
+// Wide components, so that errors fall at their asymptotic rate from few steps on.
+ModelPtr smooth_model(const SchedulePtr& schedule) {
+  RandomMixtureOptions options;
+  options.dimension = 4;
+  options.components = 3;
+  options.seed = 7;
+  options.min_deviation = 0.4;
+  options.max_deviation = 0.8;
+  return mixture_model(random_mixture(options), schedule, Prediction::velocity);
+}
+
+struct Span {
+  double start, end;
+};
+
+// How a method's order is made visible: the span keeps lambda finite, the grid is graded at the
+// start for multistep methods, whose first steps are of low order on a uniform one.
+struct Experiment {
+  const CatalogueEntry& entry;
+  SchedulePtr schedule;
+  Span span;
+
+  bool one_step() const { return entry.family.find("Runge-Kutta") != std::string::npos; }
+
+  std::string grid(int steps) const {
+    // EDM's method runs to t = 1 with a last Euler step; that step's share must vanish.
+    if (entry.name == "edm-heun") return "karras:sigma_min=1e-5";
+    std::string text = "custom:";
+    for (int i = 0; i <= steps; ++i) {
+      const double position = static_cast<double>(i) / steps;
+      const double graded = one_step() ? position : position * position;
+      text += (i > 0 ? "," : "") + exact(span.start + (span.end - span.start) * graded);
+    }
+    return text;
+  }
+
+  // The most evaluations that make this many steps. A three-stage DPM-Solver then ends with one
+  // step of order 2, whose local error is of third order; fewer would end it with one of order 1.
+  int evaluations(int steps) const {
+    int nfe = steps * entry.evaluations_per_step;
+    while (entry.steps(nfe) != steps) --nfe;
+    return nfe;
+  }
+};
+
+double slope_of(const std::vector<double>& errors) {
+  return std::log2(errors.front() / errors.back()) / static_cast<double>(errors.size() - 1);
+}
+
+// The order of convergence measured as the number of steps doubles.
+double measured_order(const Experiment& experiment) {
+  const ModelPtr model = smooth_model(experiment.schedule);
+  const VelocityField field(model);
+  const Tensor x0 = testing::starting_noise(*model, 4);
+  const std::vector<int> counts =
+      experiment.one_step() ? std::vector<int>{32, 64, 128} : std::vector<int>{64, 128, 256};
+  ReferenceOptions options;
+  options.tolerances = {1e-13, 1e-13};
+  const auto grid = [&](int steps) {
+    return make_grid(experiment.grid(steps), steps, *experiment.schedule);
+  };
+  options.start = grid(counts[0]).front();
+  options.end = grid(counts[0]).back();
+  const Tensor expected = reference(model, x0, {}, options).x;
+  std::vector<double> errors;
+  for (const int steps : counts) {
+    const NsSolver solver = make_solver(
+        experiment.entry,
+        {experiment.evaluations(steps), experiment.schedule, experiment.grid(steps), false});
+    errors.push_back(testing::relative_error(sample(solver, field, x0), expected));
+  }
+  return slope_of(errors);
+}
+
+class OrderTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  void expect_declared_order(const std::string& schedule, Span span) {
+    const CatalogueEntry& entry = find_solver(GetParam());
+    const double order = measured_order({entry, make_schedule(schedule), span});
+    EXPECT_GT(order, entry.order - 0.3) << entry.name << " on " << schedule;
+    EXPECT_LT(order, entry.order + 0.4) << entry.name << " on " << schedule;
+  }
+};
+
+TEST_P(OrderTest, ConvergesAtTheDeclaredOrder) {
+  expect_declared_order("fm-ot", {0.2, 0.8});
+  expect_declared_order("vp", {0.4, 0.8});
+}
+
+INSTANTIATE_TEST_SUITE_P(Catalogue, OrderTest, ::testing::ValuesIn(testing::catalogue_names()),
+                         testing::catalogue_test_name);
+
+}  // namespace
+}  // namespace bespoke
