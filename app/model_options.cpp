@@ -5,6 +5,9 @@
 #include <fmt/ranges.h>
 #include <torch/torch.h>
 
+#include <algorithm>
+#include <thread>
+
 #include "bespoke/core/error.h"
 #include "bespoke/core/noise.h"
 #include "bespoke/core/spec.h"
@@ -107,7 +110,9 @@ void ModelOptions::add_to(CLI::App& command) {
 
 LoadedModel load_model(const ModelOptions& options) {
   check_ranges(options);
-  if (options.threads > 0) at::set_num_threads(options.threads);
+  // Asked for explicitly: LibTorch's own default is one thread on some virtual machines.
+  const auto all = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  at::set_num_threads(options.threads > 0 ? options.threads : all);
   const torch::ScalarType dtype = parse_dtype(options.dtype);
   const SchedulePtr schedule = make_schedule(options.schedule);
   const Mixture mixture = load_mixture(options.model);

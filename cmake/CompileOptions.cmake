@@ -3,7 +3,9 @@
 add_library(bespoke_options INTERFACE)
 target_compile_options(bespoke_options INTERFACE -Wall -Wextra -Wpedantic -Wno-unknown-pragmas)
 if(BESPOKE_WARNINGS_AS_ERRORS)
-  target_compile_options(bespoke_options INTERFACE -Werror)
+  # GCC's flow-based warnings fire inside LibTorch's inlined templates, so those stay warnings.
+  target_compile_options(bespoke_options INTERFACE -Werror
+    -Wno-error=array-bounds -Wno-error=maybe-uninitialized -Wno-error=stringop-overflow)
 endif()
 # No fused multiply-add behind our back: a sample must not depend on where a vector loop ends.
 # omp simd lets named reductions vectorise without giving up IEEE arithmetic elsewhere.

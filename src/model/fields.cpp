@@ -32,9 +32,19 @@ class TimeFunction : public torch::autograd::Function<TimeFunction> {
   }
 };
 
+std::vector<double> to_vector(const torch::Tensor& values) {
+  const torch::Tensor flat = values.contiguous();
+  return {flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel()};
+}
+
 // state * x + output * f, per sample, in x's precision.
 torch::Tensor apply_affine(const torch::Tensor& state, const torch::Tensor& output,
                            const torch::Tensor& x, const torch::Tensor& f) {
+  if (!torch::GradMode::is_enabled() && x.device().is_cpu()) {
+    torch::Tensor result = torch::empty(x.sizes(), x.options());
+    combine_per_sample(result, {x, f}, {to_vector(state), to_vector(output)});
+    return result;
+  }
   const auto factor = [&x](const torch::Tensor& values) {
     return per_sample(values.to(x.device(), x.scalar_type()), x.dim());
   };

@@ -3,8 +3,10 @@
 #include <ATen/Parallel.h>
 #include <c10/core/Allocator.h>
 #include <gtest/gtest.h>
+#include <torch/version.h>
 
 #include <cmath>
+#include <cstring>
 
 #include "bespoke/core/error.h"
 #include "bespoke/model/fields.h"
@@ -101,15 +103,25 @@ TEST(Sampler, BitsDoNotDependOnBatchOrThreads) {
   }
 }
 
+// LibTorch 2 dropped the const from Allocator::allocate and asks for copy_data.
+#if TORCH_VERSION_MAJOR >= 2
+#define BESPOKE_ALLOCATE_CONST
+#else
+#define BESPOKE_ALLOCATE_CONST const
+#endif
+
 // Counts allocations at least as large as a state while it is installed.
 class CountingAllocator : public c10::Allocator {
  public:
   CountingAllocator(c10::Allocator* inner, size_t least) : inner_(inner), least_(least) {}
-  c10::DataPtr allocate(size_t size) const override {
+  c10::DataPtr allocate(size_t size) BESPOKE_ALLOCATE_CONST override {
     if (size >= least_) ++count;
     return inner_->allocate(size);
   }
   c10::DeleterFnPtr raw_deleter() const override { return inner_->raw_deleter(); }
+  void copy_data(void* to, const void* from, std::size_t size) const {
+    std::memcpy(to, from, size);
+  }
   mutable int count = 0;
 
  private:

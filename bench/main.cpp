@@ -1,0 +1,12 @@
+#include <benchmark/benchmark.h>
+
+#include "targets.h"
+
+// Ends with 0 whether or not the targets are met: timings depend on what else the machine does.
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  benchmark::RunSpecifiedBenchmarks();
+  bespoke::bench::print_targets();
+  return 0;
+}

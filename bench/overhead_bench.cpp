@@ -1,0 +1,101 @@
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include <chrono>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "bespoke/core/noise.h"
+#include "bespoke/model/fields.h"
+#include "bespoke/solver/catalogue.h"
+#include "bespoke/solver/sampler.h"
+#include "targets.h"
+
+namespace bespoke::bench {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+
+constexpr int64_t kBatch = 16;
+constexpr int kEvaluations = 8;
+constexpr auto kCostPerSample = std::chrono::milliseconds(1);
+
+// A small network in float32, as far as time goes.
+class BusyModel : public Model {
+ public:
+  BusyModel(std::vector<int64_t> shape, Prediction prediction)
+      : shape_(std::move(shape)), prediction_(prediction) {}
+
+  torch::Tensor predict(const torch::Tensor& x, const torch::Tensor&,
+                        const Conditions&) const override {
+    const auto start = Clock::now();
+    torch::Tensor output = 0.5 * x;
+    while (Clock::now() - start < x.size(0) * kCostPerSample) {
+    }
+    busy_ += Clock::now() - start;
+    return output;
+  }
+
+  Prediction prediction() const override { return prediction_; }
+  SchedulePtr schedule() const override { return schedule_; }
+  std::vector<int64_t> sample_shape() const override { return shape_; }
+  torch::ScalarType dtype() const override { return torch::kFloat; }
+
+  // The time spent inside since the last call.
+  double take_busy_seconds() const { return std::exchange(busy_, Seconds(0)).count(); }
+
+ private:
+  std::vector<int64_t> shape_;
+  Prediction prediction_;
+  SchedulePtr schedule_ = vp_schedule();
+  mutable Seconds busy_{0};
+};
+
+// Combination, bookkeeping and, for a model that predicts noise, conversion to a velocity, against
+// the model's own time for one batch. The starting noise is drawn once per batch, whatever the
+// solver, and is counted apart.
+void sampling_overhead(benchmark::State& state, Prediction prediction) {
+  const std::vector<int64_t> shape = {3, state.range(0), state.range(0)};
+  const auto model = std::make_shared<BusyModel>(shape, prediction);
+  const VelocityField field(model);
+  SolverRequest request;
+  request.nfe = kEvaluations;
+  request.schedule = model->schedule();
+  const NsSolver solver = make_solver("dpm++2m", request);
+  std::vector<double> outside, drawing;
+  uint64_t seed = 0;
+  for (auto unused : state) {
+    const auto start = Clock::now();
+    const torch::Tensor noise = normal_noise(seed++, 0, kBatch, shape).to(torch::kFloat);
+    const auto drawn = Clock::now();
+    benchmark::DoNotOptimize(sample(solver, field, noise));
+    const auto end = Clock::now();
+    const double sampling = Seconds(end - drawn).count();
+    outside.push_back(1 - model->take_busy_seconds() / sampling);
+    drawing.push_back(Seconds(drawn - start).count() / sampling);
+    state.SetIterationTime(sampling);
+  }
+  state.counters["outside_model"] = median(outside);
+  state.counters["noise"] = median(drawing);
+  record({fmt::format("time outside a 1 ms {0} model, 3x{1}x{1}", to_string(prediction), shape[1]),
+          Bound::at_most, 3},
+         median(outside));
+}
+
+#define OVERHEAD_BENCHMARK(prediction)                                     \
+  BENCHMARK_CAPTURE(sampling_overhead, prediction, Prediction::prediction) \
+      ->Arg(32)                                                            \
+      ->Arg(64)                                                            \
+      ->Iterations(15)                                                     \
+      ->UseManualTime()                                                    \
+      ->Unit(benchmark::kMillisecond)
+OVERHEAD_BENCHMARK(velocity);
+OVERHEAD_BENCHMARK(noise);
+
+}  // namespace
+
+}  // namespace bespoke::bench
