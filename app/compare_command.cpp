@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "bespoke/core/error.h"
@@ -25,24 +26,39 @@ struct Options {
   double tolerance = 1e-6;
 };
 
-// Every solver at every NFE it can spend.
+// The options as they apply to one of several solvers: files are finished, and only some methods
+// have an order to lower.
+SolverOptions options_for(const std::string& name, const SolverOptions& options) {
+  if (is_solver_file(name)) return {};
+  SolverOptions own = options;
+  own.lower_order_final = own.lower_order_final && can_lower_order(name);
+  return own;
+}
+
+// Every solver at every NFE it can spend; a file at its own, which joins the list.
 std::vector<Contender> contenders(const Options& options, const FieldDescription& field,
-                                  const std::vector<int64_t>& nfes) {
+                                  std::vector<int64_t>& nfes) {
   std::vector<Contender> list;
   for (const auto& name : split(options.solvers, ',')) {
+    const auto add = [&](int64_t nfe) {
+      list.push_back({name, resolve_solver(name, static_cast<int>(nfe), field,
+                                           options_for(name, options.solver))
+                                .solver});
+    };
+    if (is_solver_file(name)) {
+      add(0);
+      nfes.push_back(list.back().solver.nfe());
+      continue;
+    }
     const size_t before = list.size();
-    for (const int64_t value : nfes) {
-      const int nfe = static_cast<int>(value);
-      if (!can_spend(name, nfe)) continue;
-      list.push_back({name, resolve_solver(name, nfe, field, options.solver).solver});
+    for (const int64_t nfe : parse_integer_list(options.nfe, "--nfe")) {
+      if (can_spend(name, static_cast<int>(nfe))) add(nfe);
     }
     // None fits: building the first one says which would.
-    if (list.size() == before) {
-      list.push_back(
-          {name,
-           resolve_solver(name, static_cast<int>(nfes.front()), field, options.solver).solver});
-    }
+    if (list.size() == before) add(nfes.front());
   }
+  std::sort(nfes.begin(), nfes.end());
+  nfes.erase(std::unique(nfes.begin(), nfes.end()), nfes.end());
   return list;
 }
 
@@ -75,7 +91,8 @@ Table long_table(const Comparison& comparison, const LoadedModel& loaded) {
 
 void run_compare(const Options& options) {
   const TableFormat format = parse_table_format(options.format);
-  const std::vector<int64_t> nfes = parse_integer_list(options.nfe, "--nfe");
+  std::vector<int64_t> nfes = parse_integer_list(options.nfe, "--nfe");
+  for (const int64_t nfe : nfes) check_nfe(nfe);
   const LoadedModel loaded = load_model(options.model);
   const FieldDescription field = {loaded.model->prediction(), loaded.model->schedule(),
                                   options.model.guidance};

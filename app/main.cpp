@@ -49,6 +49,7 @@ std::string explain_extra(const CLI::App& app) {
   const auto extras = app.remaining(true);
   if (extras.empty()) return "unexpected arguments; see --help";
   const std::string word = extras.front().substr(0, extras.front().find('='));
+  if (word == "--config") return "write --config FILE before the command";
   const std::string suggestion = nearest(word, option_names(app));
   return fmt::format("unexpected argument '{}'; {}", word,
                      suggestion.empty() ? "see --help" : "did you mean '" + suggestion + "'?");
@@ -65,16 +66,19 @@ std::string explain_config(const CLI::App& app, const std::string& message) {
       for (const auto& key : option->get_lnames()) keys.push_back(key);
     }
   }
-  if (keys.empty()) return fmt::format("unknown option '{}' in --config (see --help)", name);
+  if (keys.empty()) return unknown_name("section of --config:", parts.front(), command_names(app));
   return unknown_name("option in [" + parts[0] + "] of --config:", parts[1], keys);
 }
 
-// CLI11 only says that a subcommand is missing; a mistyped one deserves a suggestion.
+// CLI11 only says that a subcommand is missing; a mistyped one deserves a suggestion. The only
+// option before a command that takes a value is --config.
 void check_command(const CLI::App& app, int argc, char** argv) {
-  if (argc < 2 || argv[1][0] == '-') return;
+  int at = 1;
+  while (at < argc && argv[at][0] == '-') at += std::string(argv[at]) == "--config" ? 2 : 1;
+  if (at >= argc) return;
   const auto names = command_names(app);
-  if (std::find(names.begin(), names.end(), argv[1]) == names.end()) {
-    throw Error(ErrorKind::usage, unknown_name("command", argv[1], names));
+  if (std::find(names.begin(), names.end(), argv[at]) == names.end()) {
+    throw Error(ErrorKind::usage, unknown_name("command", argv[at], names));
   }
 }
 
@@ -107,19 +111,37 @@ int parse_and_run(int argc, char** argv) {
   }
 }
 
+// LibTorch appends a stack trace; the first line is what went wrong.
+int report_libtorch(const std::string& message) {
+  const bool memory = message.find("allocate memory") != std::string::npos ||
+                      message.find("out of memory") != std::string::npos;
+  fmt::print(
+      stderr, "bespoke: {}\n",
+      memory ? "out of memory; use a smaller --batch or --count" : split(message, '\n').front());
+  return static_cast<int>(memory ? ErrorKind::device : ErrorKind::failed);
+}
+
+// Output that could not be written is a failure, however well the work went.
+void flush_output() {
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    throw Error(ErrorKind::failed, "cannot write the output; is the disk full?");
+  }
+}
+
 int run(int argc, char** argv) {
   catch_interrupts();
   try {
-    return parse_and_run(argc, argv);
+    const int code = parse_and_run(argc, argv);
+    throw_if_interrupted();
+    flush_output();
+    return code;
   } catch (const Error& error) {
     fmt::print(stderr, "bespoke: {}\n", error.what());
     return error.exit_code();
   } catch (const c10::Error& error) {
-    // LibTorch appends a stack trace; its first line is what went wrong.
-    fmt::print(stderr, "bespoke: {}\n", split(error.what(), '\n').front());
+    return report_libtorch(error.what());
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "bespoke: out of memory; use a smaller --batch\n");
-    return static_cast<int>(ErrorKind::device);
+    return report_libtorch("out of memory");
   } catch (const std::exception& error) {
     fmt::print(stderr, "bespoke: {}\n", error.what());
   }

@@ -6,14 +6,19 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <thread>
 
 #include "bespoke/core/error.h"
 #include "bespoke/core/noise.h"
 #include "bespoke/core/spec.h"
 #include "bespoke/core/text.h"
+#include "bespoke/io/safetensors.h"
+#include "bespoke/model/card.h"
 #include "bespoke/model/guidance.h"
 #include "bespoke/model/mixture.h"
+#include "bespoke/model/torchscript.h"
 
 namespace bespoke {
 
@@ -26,6 +31,10 @@ std::string schedule_help() {
                      fmt::join(names, ", "));
 }
 
+std::string prediction_help() {
+  return fmt::format("what the model predicts: {}", fmt::join(prediction_names(), ", "));
+}
+
 Mixture parse_mixture(const Spec& spec) {
   spec.allow_only(
       {"dim", "components", "classes", "seed", "spread", "min_deviation", "max_deviation"});
@@ -33,7 +42,9 @@ Mixture parse_mixture(const Spec& spec) {
   options.dimension = spec.integer("dim", options.dimension);
   options.components = spec.integer("components", options.components);
   options.classes = spec.integer("classes", options.classes);
-  options.seed = static_cast<uint64_t>(spec.integer("seed", 0));
+  const int64_t seed = spec.integer("seed", 0);
+  if (seed < 0) throw usage_error("mixture:seed must not be negative, found {}", seed);
+  options.seed = static_cast<uint64_t>(seed);
   options.spread = spec.number("spread", options.spread);
   options.min_deviation = spec.number("min_deviation", options.min_deviation);
   options.max_deviation = spec.number("max_deviation", options.max_deviation);
@@ -51,59 +62,196 @@ Mixture load_mixture(const std::string& text) {
   return parse_mixture(spec);
 }
 
-torch::ScalarType parse_dtype(const std::string& name) {
-  if (name == "fp32") return torch::kFloat;
-  if (name == "fp64") return torch::kDouble;
-  throw Error(ErrorKind::usage, unknown_name("dtype", name, {"fp32", "fp64"}));
+const std::map<std::string, torch::ScalarType>& dtypes() {
+  static const std::map<std::string, torch::ScalarType> table = {{"fp32", torch::kFloat},
+                                                                 {"fp64", torch::kDouble},
+                                                                 {"bf16", torch::kBFloat16},
+                                                                 {"fp16", torch::kHalf}};
+  return table;
 }
 
-Conditions parse_conditions(const std::vector<std::string>& texts, int64_t count) {
+torch::ScalarType parse_dtype(const std::string& name) {
+  std::vector<std::string> names;
+  for (const auto& entry : dtypes()) names.push_back(entry.first);
+  const auto found = dtypes().find(name);
+  if (found == dtypes().end()) throw Error(ErrorKind::usage, unknown_name("dtype", name, names));
+  return found->second;
+}
+
+torch::Device parse_device(const std::string& name) {
+  if (name == "cpu") return torch::kCPU;
+  if (name == "auto") return torch::cuda::is_available() ? torch::kCUDA : torch::kCPU;
+  const std::string prefix = "cuda";
+  if (name.rfind(prefix, 0) != 0)
+    throw usage_error("--device is auto, cpu or cuda:N, found '{}'", name);
+  const auto devices = static_cast<int64_t>(torch::cuda::device_count());
+  const int64_t index =
+      name == prefix ? 0 : parse_integer(name.substr(prefix.size() + 1), "--device cuda:N");
+  if (index < 0 || index >= devices) {
+    throw Error(ErrorKind::device,
+                fmt::format("no device {}: this machine has {} CUDA devices; use "
+                            "--device cpu",
+                            name, devices));
+  }
+  return torch::Device(torch::kCUDA, static_cast<c10::DeviceIndex>(index));
+}
+
+// A model and what it can be conditioned on.
+struct OpenModel {
+  ModelPtr model;
+  std::vector<ConditionCard> conditions;
+};
+
+OpenModel open_analytic(const ModelOptions& options, torch::ScalarType dtype) {
+  const Mixture mixture = load_mixture(options.model);
+  const int64_t classes = mixture.class_count();
+  OpenModel open;
+  open.model = mixture_model(
+      mixture, make_schedule(options.schedule.empty() ? "fm-ot" : options.schedule),
+      parse_prediction(options.prediction.empty() ? "velocity" : options.prediction), dtype);
+  if (classes > 0) open.conditions = {{"class", classes, classes}};
+  return open;
+}
+
+OpenModel open_card(const ModelOptions& options, torch::ScalarType dtype) {
+  if (!options.schedule.empty() || !options.prediction.empty()) {
+    throw usage_error(
+        "the card {} says the schedule and the prediction; leave out --schedule and "
+        "--prediction",
+        options.model);
+  }
+  const ModelCard card = read_model_card(options.model);
+  return {load_torchscript(card, {parse_device(options.device), dtype}), card.conditions};
+}
+
+const ConditionCard& find_condition(const OpenModel& open, const std::string& name) {
+  std::vector<std::string> names;
+  for (const auto& condition : open.conditions) {
+    if (condition.name == name) return condition;
+    names.push_back(condition.name);
+  }
+  if (names.empty()) {
+    throw usage_error("this model has no conditions, found --cond {}; leave it out", name);
+  }
+  throw Error(ErrorKind::usage, unknown_name("condition", name, names));
+}
+
+// NAME=LIST: sample i gets entry i of the list, which repeats.
+torch::Tensor condition_values(const ConditionCard& condition, const std::string& text,
+                               int64_t count) {
+  const auto list = parse_integer_list(text, "--cond " + condition.name);
+  for (const int64_t value : list) {
+    const bool known = (value >= 0 && value < condition.classes) || value == condition.null;
+    if (!known) {
+      throw bad_input("condition {} = {} is out of range; the model has 0 to {}{}", condition.name,
+                      value, condition.classes - 1,
+                      condition.null < 0 ? "" : fmt::format(", and {} for none", condition.null));
+    }
+  }
+  torch::Tensor values = torch::empty({count}, torch::kLong);
+  for (int64_t i = 0; i < count; ++i) {
+    values[i] = list[static_cast<size_t>(i) % list.size()];
+  }
+  return values;
+}
+
+Conditions parse_conditions(const OpenModel& open, const std::vector<std::string>& texts,
+                            int64_t count) {
   Conditions conditions;
   for (const auto& text : texts) {
     const size_t equals = text.find('=');
-    if (equals == std::string::npos || text.substr(0, equals) != "class") {
-      throw usage_error("the mixture's condition is written --cond class=N, found '{}'", text);
+    if (equals == std::string::npos) {
+      throw usage_error("conditions are written --cond NAME=VALUE, found '{}'", text);
     }
-    const int64_t value = parse_integer(text.substr(equals + 1), "--cond class");
-    conditions["class"] = torch::full({count}, value, torch::kLong);
+    const ConditionCard& condition = find_condition(open, text.substr(0, equals));
+    conditions[condition.name] = condition_values(condition, text.substr(equals + 1), count);
   }
   return conditions;
 }
 
+ModelPtr with_guidance(const OpenModel& open, double w, const Conditions& conditions) {
+  Conditions null;
+  for (const auto& condition : open.conditions) {
+    if (conditions.count(condition.name) == 0) continue;
+    if (condition.null < 0) {
+      throw bad_input("--guidance needs a null value of the condition {}, the card has none",
+                      condition.name);
+    }
+    null[condition.name] = torch::full({1}, condition.null, torch::kLong);
+  }
+  if (null.empty()) throw usage_error("--guidance needs a condition, e.g. --cond class=3");
+  return guided_model(open.model, w, null);
+}
+
 void check_ranges(const ModelOptions& options) {
-  if (options.count < 1) throw usage_error("--count must be at least 1, found {}", options.count);
+  if (options.count < 0) throw usage_error("--count must be at least 1, found {}", options.count);
+  if (options.seed < 0) throw usage_error("--seed must not be negative, found {}", options.seed);
+  if (!std::isfinite(options.guidance)) throw usage_error("--guidance must be finite");
   if (options.batch < 1) throw usage_error("--batch must be at least 1, found {}", options.batch);
   if (options.threads < 0) throw usage_error("--threads must not be negative");
+}
+
+torch::Tensor draw_noise(const ModelOptions& options, const Model& model) {
+  constexpr int64_t kDefaultCount = 64;
+  return model.schedule()->source_std() *
+         normal_noise(static_cast<uint64_t>(options.seed), 0,
+                      options.count == 0 ? kDefaultCount : options.count, model.sample_shape());
+}
+
+torch::Tensor read_noise(const ModelOptions& options, const Model& model) {
+  const TensorFile file = read_safetensors(options.noise);
+  const auto found = file.tensors.find("noise");
+  if (found == file.tensors.end()) {
+    throw bad_input("{}: has no tensor named 'noise'", options.noise);
+  }
+  const torch::Tensor& noise = found->second;
+  const auto shape = model.sample_shape();
+  if (noise.dim() == 0 || noise.sizes().slice(1) != torch::IntArrayRef(shape)) {
+    throw bad_input("{}: noise of shape {} does not fit the model's samples, [count] x {}",
+                    options.noise, fmt::join(noise.sizes(), "x"), fmt::join(shape, "x"));
+  }
+  if (options.count > noise.size(0)) {
+    throw usage_error("--count {} is more than the {} samples of {}", options.count, noise.size(0),
+                      options.noise);
+  }
+  return options.count == 0 ? noise : noise.slice(0, 0, options.count);
 }
 
 }  // namespace
 
 void add_path_options(CLI::App& command, std::string& schedule, std::string& prediction) {
   command.add_option("--schedule", schedule, schedule_help())->capture_default_str();
-  command
-      .add_option("--prediction", prediction,
-                  fmt::format("what the model predicts: {}", fmt::join(prediction_names(), ", ")))
-      ->capture_default_str();
+  command.add_option("--prediction", prediction, prediction_help())->capture_default_str();
 }
 
 void ModelOptions::add_to(CLI::App& command) {
   command
       .add_option("--model", model,
-                  "the model: analytic:mixture, with options as "
+                  "a model card (model.json), or analytic:mixture with options as "
                   "analytic:mixture:dim=192,components=12,classes=0,seed=0,spread=0.6,"
                   "min_deviation=0.08,max_deviation=0.23")
       ->capture_default_str();
-  add_path_options(command, schedule, prediction);
-  command.add_option("--cond", conditions, "condition of all samples, e.g. class=3");
+  command.add_option("--schedule", schedule,
+                     schedule_help() + " (analytic models only; default fm-ot)");
+  command.add_option("--prediction", prediction,
+                     prediction_help() + " (analytic models only; default velocity)");
+  command.add_option("--cond", conditions,
+                     "condition NAME=VALUE, or a list that repeats over the samples: class=0-9");
   command
       .add_option("--guidance", guidance,
                   "classifier-free guidance w, u = (1+w) u(x|y) - w u(x); 0 is unguided "
                   "(a guidance_scale is 1 + w)")
       ->capture_default_str();
-  command.add_option("--count", count, "number of samples")->capture_default_str();
+  command.add_option("--count", count, "number of samples; default 64, or all of --noise");
   command.add_option("--seed", seed, "sample i starts from noise (seed, i)")->capture_default_str();
+  command.add_option("--noise", noise,
+                     "start from the tensor 'noise' of this safetensors file instead");
   command.add_option("--batch", batch, "samples computed at a time")->capture_default_str();
-  command.add_option("--dtype", dtype, "precision of model and state: fp32, fp64")
+  command
+      .add_option("--dtype", dtype,
+                  "precision of the model: fp32, fp64, bf16, fp16; the state is fp32 or better")
+      ->capture_default_str();
+  command.add_option("--device", device, "where a card's model runs: auto, cpu, cuda:N")
       ->capture_default_str();
   command.add_option("--threads", threads, "CPU threads, 0 for all")->capture_default_str();
 }
@@ -114,28 +262,25 @@ LoadedModel load_model(const ModelOptions& options) {
   const auto all = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   at::set_num_threads(options.threads > 0 ? options.threads : all);
   const torch::ScalarType dtype = parse_dtype(options.dtype);
-  const SchedulePtr schedule = make_schedule(options.schedule);
-  const Mixture mixture = load_mixture(options.model);
-  const int64_t classes = mixture.class_count();
+  const bool analytic = options.model.rfind("analytic:", 0) == 0;
+  const OpenModel open = analytic ? open_analytic(options, dtype) : open_card(options, dtype);
 
   LoadedModel loaded;
-  loaded.conditions = parse_conditions(options.conditions, options.count);
-  if (!loaded.conditions.empty() && classes == 0) {
-    throw usage_error("this mixture has no classes; add classes=N to --model or leave out --cond");
-  }
-  loaded.model = mixture_model(mixture, schedule, parse_prediction(options.prediction), dtype);
-  if (options.guidance != 0) {
-    if (loaded.conditions.empty()) throw usage_error("--guidance needs --cond class=N");
-    loaded.model = guided_model(loaded.model, options.guidance,
-                                {{"class", torch::full({1}, classes, torch::kLong)}});
-  }
-  loaded.noise = (schedule->source_std() *
-                  normal_noise(options.seed, 0, options.count, loaded.model->sample_shape()))
-                     .to(dtype);
+  loaded.noise =
+      options.noise.empty() ? draw_noise(options, *open.model) : read_noise(options, *open.model);
+  loaded.noise =
+      loaded.noise.to(analytic ? torch::Device(torch::kCPU) : parse_device(options.device),
+                      dtype == torch::kDouble ? torch::kDouble : torch::kFloat);
+  const int64_t count = loaded.noise.size(0);
+  loaded.conditions = parse_conditions(open, options.conditions, count);
+  loaded.model =
+      options.guidance == 0 ? open.model : with_guidance(open, options.guidance, loaded.conditions);
+  const std::string origin = options.noise.empty() ? fmt::format("of seed {}", options.seed)
+                                                   : "from the noise of " + options.noise;
   loaded.title =
-      fmt::format("{}, {} path, {} prediction, guidance w = {}, {} samples of seed {}, {}",
-                  options.model, options.schedule, options.prediction, options.guidance,
-                  options.count, options.seed, options.dtype);
+      fmt::format("{}, {} path, {} prediction, guidance w = {}, {} samples {}, {}", options.model,
+                  loaded.model->schedule()->name(), to_string(loaded.model->prediction()),
+                  options.guidance, count, origin, options.dtype);
   return loaded;
 }
 

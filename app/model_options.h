@@ -12,14 +12,15 @@ namespace bespoke {
 // The flags of every command that runs a model.
 struct ModelOptions {
   std::string model = "analytic:mixture";
-  std::string schedule = "fm-ot";
-  std::string prediction = "velocity";
+  std::string schedule, prediction;  // of an analytic model; a card says its own
   std::string dtype = "fp32";
-  std::vector<std::string> conditions;  // NAME=VALUE
+  std::string device = "auto";
+  std::vector<std::string> conditions;  // NAME=LIST
   double guidance = 0;
-  int64_t count = 64;
+  int64_t count = 0;  // 0: 64, or as many as the noise file has
   int64_t batch = 64;
-  uint64_t seed = 0;
+  int64_t seed = 0;
+  std::string noise;  // a file to start from
   int threads = 0;
 
   void add_to(CLI::App& command);
@@ -29,7 +30,7 @@ struct ModelOptions {
 struct LoadedModel {
   ModelPtr model;         // guided, where guidance was asked for
   Conditions conditions;  // of all samples
-  torch::Tensor noise;    // [count, ...], in the state's type
+  torch::Tensor noise;    // [count, ...], in the state's type, on the model's device
   std::string title;      // what figures printed about it are of
 };
 

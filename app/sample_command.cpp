@@ -1,11 +1,11 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <torch/torch.h>
 
 #include <chrono>
 #include <filesystem>
 #include <memory>
 
+#include "bespoke/core/batches.h"
 #include "bespoke/core/error.h"
 #include "bespoke/core/progress.h"
 #include "bespoke/io/safetensors.h"
@@ -28,7 +28,7 @@ struct Options {
   std::string name = "midpoint";
   int nfe = 0;
   double tolerance = 1e-5;
-  std::string noise, output;
+  std::string output;
 };
 
 // What one batch gives: samples and the evaluations each cost.
@@ -37,79 +37,71 @@ struct Samples {
   double evaluations;  // mean per sample
 };
 
-torch::Tensor read_noise(const std::string& path, const torch::Tensor& like) {
-  const TensorFile file = read_safetensors(path);
-  const auto found = file.tensors.find("noise");
-  if (found == file.tensors.end()) throw bad_input("{}: has no tensor named 'noise'", path);
-  if (found->second.sizes().slice(1) != like.sizes().slice(1)) {
-    throw bad_input("{}: noise of shape {} does not fit the model's samples of shape {}", path,
-                    fmt::join(found->second.sizes().slice(1), "x"),
-                    fmt::join(like.sizes().slice(1), "x"));
-  }
-  return found->second.to(like.scalar_type());
-}
-
 Samples sample_reference(const LoadedModel& loaded, double tolerance, int64_t batch) {
   Progress progress("reference");
   std::vector<torch::Tensor> parts;
   double evaluations = 0;
   const int64_t count = loaded.noise.size(0);
-  for (int64_t begin = 0; begin < count; begin += batch) {
-    const int64_t end = std::min(count, begin + batch);
-    ReferenceOptions options;
-    options.tolerances = {tolerance, tolerance};
-    options.on_progress = [&](double done) {
-      progress.update((static_cast<double>(begin) + done * static_cast<double>(end - begin)) /
-                      static_cast<double>(count));
-    };
-    const auto result = reference(loaded.model, loaded.noise.slice(0, begin, end),
-                                  slice(loaded.conditions, begin, end), options);
-    parts.push_back(result.x);
-    evaluations += result.evaluations.sum().item<double>();
-  }
+  for_each_batch(
+      count, batch, [&](double done) { progress.update(done); },
+      [&](int64_t begin, int64_t end, const auto& report) {
+        ReferenceOptions options;
+        options.tolerances = {tolerance, tolerance};
+        options.on_progress = report;
+        const auto result = reference(loaded.model, loaded.noise.slice(0, begin, end),
+                                      slice(loaded.conditions, begin, end), options);
+        parts.push_back(result.x);
+        evaluations += result.evaluations.sum().item<double>();
+      });
   return {torch::cat(parts), evaluations / static_cast<double>(count)};
 }
 
 Samples sample_solver(const LoadedModel& loaded, const NsSolver& solver, int64_t batch) {
   Progress progress("sampling");
   const VelocityField field(loaded.model);
+  const torch::Tensor start = starting_scale(solver, *loaded.model->schedule()) * loaded.noise;
   std::vector<torch::Tensor> parts;
-  const int64_t count = loaded.noise.size(0);
-  for (int64_t begin = 0; begin < count; begin += batch) {
-    const int64_t end = std::min(count, begin + batch);
-    const auto on_step = [&](const StepInfo& info) {
-      const double done = (info.step + 1.0) / solver.nfe();
-      progress.update((static_cast<double>(begin) + done * static_cast<double>(end - begin)) /
-                      static_cast<double>(count));
-    };
-    parts.push_back(sample(solver, field, loaded.noise.slice(0, begin, end),
-                           slice(loaded.conditions, begin, end), on_step));
-  }
+  for_each_batch(
+      start.size(0), batch, [&](double done) { progress.update(done); },
+      [&](int64_t begin, int64_t end, const auto& report) {
+        parts.push_back(
+            sample(solver, field, start.slice(0, begin, end), slice(loaded.conditions, begin, end),
+                   [&](const StepInfo& info) { report((info.step + 1.0) / solver.nfe()); }));
+      });
   return {torch::cat(parts), static_cast<double>(solver.nfe())};
 }
 
-void run_sample(const Options& options) {
-  LoadedModel loaded = load_model(options.model);
-  if (!options.noise.empty()) {
-    loaded.noise = read_noise(options.noise, loaded.noise).slice(0, 0, options.model.count);
-    loaded.conditions = slice(loaded.conditions, 0, loaded.noise.size(0));
+// Found out before the work rather than after it.
+std::filesystem::path output_file(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) {
+    throw Error(ErrorKind::failed,
+                fmt::format("cannot create the folder '{}': {}; choose another -o", folder,
+                            error.message()));
+  }
+  return std::filesystem::path(folder) / "samples.safetensors";
+}
+
+Samples draw(const Options& options, const LoadedModel& loaded) {
+  if (options.name == kReference) {
+    return sample_reference(loaded, options.tolerance, options.model.batch);
   }
   const FieldDescription field = {loaded.model->prediction(), loaded.model->schedule(),
                                   options.model.guidance};
+  constexpr int kDefaultNfe = 8;
+  const int nfe = options.nfe == 0 && !is_solver_file(options.name) ? kDefaultNfe : options.nfe;
+  return sample_solver(loaded, resolve_solver(options.name, nfe, field, options.solver).solver,
+                       options.model.batch);
+}
+
+void run_sample(const Options& options) {
+  const LoadedModel loaded = load_model(options.model);
+  const auto path = output_file(options.output);
   const auto start = std::chrono::steady_clock::now();
-  Samples samples;
-  if (options.name == kReference) {
-    samples = sample_reference(loaded, options.tolerance, options.model.batch);
-  } else {
-    const bool from_file = options.nfe == 0 && options.name.find(".json") != std::string::npos;
-    const int nfe = options.nfe == 0 && !from_file ? 8 : options.nfe;
-    samples = sample_solver(loaded, resolve_solver(options.name, nfe, field, options.solver).solver,
-                            options.model.batch);
-  }
+  const Samples samples = draw(options, loaded);
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  std::filesystem::create_directories(options.output);
-  const auto path = std::filesystem::path(options.output) / "samples.safetensors";
   write_safetensors(path, {{{"samples", samples.x}, {"noise", loaded.noise}},
                            {{"what", loaded.title}, {"solver", options.name}}});
   fmt::print("{}\n{}: {} samples, {:.1f} evaluations each, {:.2f} s\nwrote {}\n", loaded.title,
@@ -134,8 +126,6 @@ void add_sample_command(CLI::App& app) {
                       "model evaluations to spend; default 8, or what the solver file has");
   command->add_option("--tolerance", options->tolerance, "of the reference, relative and absolute")
       ->capture_default_str();
-  command->add_option("--noise", options->noise,
-                      "start from the tensor 'noise' of this safetensors file");
   options->model.add_to(*command);
   options->solver.add_to(*command);
   command->add_option("-o,--output", options->output, "folder for samples.safetensors")->required();

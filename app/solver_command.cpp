@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "bespoke/core/text.h"
 #include "bespoke/io/solver_file.h"
 #include "commands.h"
 #include "model_options.h"
@@ -14,14 +15,17 @@ namespace {
 struct Options {
   std::string name, output;
   std::string schedule = "fm-ot", prediction = "velocity";
-  int nfe = 8;
+  std::string nfe = "8";
   SolverOptions solver;
 };
 
 void run_solver(const Options& options) {
   const FieldDescription field = {parse_prediction(options.prediction),
                                   make_schedule(options.schedule), 0};
-  const SolverFile file = resolve_solver(options.name, options.nfe, field, options.solver);
+  const int64_t nfe = parse_integer(options.nfe, "--nfe");
+  check_nfe(nfe);
+  const SolverFile file =
+      resolve_solver(options.name, static_cast<int>(nfe), field, options.solver);
   if (options.output.empty()) {
     fmt::print("{}", to_json_text(file));
     return;

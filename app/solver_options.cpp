@@ -21,13 +21,6 @@ bool starts_with(const std::string& text, const std::string& prefix) {
   return text.rfind(prefix, 0) == 0;
 }
 
-bool is_file(const std::string& text) {
-  const std::string suffix = kFileSuffix;
-  return !starts_with(text, kTableau) && !starts_with(text, kMultistep) &&
-         text.size() > suffix.size() &&
-         text.compare(text.size() - suffix.size(), suffix.size(), suffix) == 0;
-}
-
 template <class Read>
 auto read_json(const std::string& path, Read read) {
   try {
@@ -111,16 +104,31 @@ void SolverOptions::add_to(CLI::App& command) {
                    "let multistep exponential methods fall to order one towards the end");
 }
 
-bool can_spend(const std::string& text, int nfe) {
-  return is_file(text) ? read_solver_file(text).solver.nfe() == nfe : entry_of(text).steps(nfe) > 0;
+bool is_solver_file(const std::string& text) {
+  const std::string suffix = kFileSuffix;
+  return !starts_with(text, kTableau) && !starts_with(text, kMultistep) &&
+         text.size() > suffix.size() &&
+         text.compare(text.size() - suffix.size(), suffix.size(), suffix) == 0;
 }
+
+bool can_spend(const std::string& text, int nfe) { return entry_of(text).steps(nfe) > 0; }
+
+bool can_lower_order(const std::string& text) { return entry_of(text).can_lower_order; }
 
 SolverFile resolve_solver(const std::string& text, int nfe, const FieldDescription& field,
                           const SolverOptions& options) {
-  if (is_file(text)) return resolve_file(text, nfe, field);
+  if (is_solver_file(text)) {
+    if (!options.grid.empty() || !options.via.empty() || options.sigma_0 != 1 ||
+        options.lower_order_final) {
+      throw usage_error(
+          "{} is a finished solver; leave out --grid, --via, --sigma0 and "
+          "--lower-order-final",
+          text);
+    }
+    return resolve_file(text, nfe, field);
+  }
   const CatalogueEntry entry = entry_of(text);
-  const SolverRequest request = {nfe, field.schedule, options.grid,
-                                 options.lower_order_final && entry.can_lower_order};
+  const SolverRequest request = {nfe, field.schedule, options.grid, options.lower_order_final};
   const SchedulePtr via = via_schedule(field.schedule, options);
   SolverFile file;
   file.solver = via ? make_solver_via(entry, request, via) : make_solver(entry, request);

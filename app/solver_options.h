@@ -23,7 +23,12 @@ struct SolverOptions {
 SolverFile resolve_solver(const std::string& text, int nfe, const FieldDescription& field,
                           const SolverOptions& options);
 
-// Whether the solver can spend exactly nfe evaluations; files have the one they have.
+bool is_solver_file(const std::string& text);
+
+// Whether a solver that is not a file can spend exactly nfe evaluations.
 bool can_spend(const std::string& text, int nfe);
+
+// Whether a solver that is not a file has an order that --lower-order-final can lower.
+bool can_lower_order(const std::string& text);
 
 }  // namespace bespoke

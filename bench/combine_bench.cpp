@@ -25,40 +25,53 @@ double seconds(const std::function<void()>& work) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+// The widest vectors the machine has, so that the bandwidth is the memory's and not the kernel's.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define BESPOKE_BENCH_VECTOR_VERSIONS \
+  __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define BESPOKE_BENCH_VECTOR_VERSIONS
+#endif
+
+BESPOKE_BENCH_VECTOR_VERSIONS float read_four(const float* a, const float* b, const float* c,
+                                              const float* d, int64_t size) {
+  float sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < size; ++i) sum += (a[i] + b[i]) + (c[i] + d[i]);
+  return sum;
+}
+
+BESPOKE_BENCH_VECTOR_VERSIONS void triad(float* a, const float* b, const float* c, int64_t size) {
+#pragma omp simd
+  for (int64_t i = 0; i < size; ++i) a[i] = b[i] + 0.5F * c[i];
+}
+
 // Bytes per second of the memory itself, with LibTorch's own threads. A kernel that only reads and
 // STREAM's triad stress it differently; the better of the two counts. Bytes are what a kernel asks
 // for, as STREAM counts them, for these as for combine.
 class MemoryBandwidth {
  public:
-  double measure() { return std::max(reading(), triad()); }
+  double measure() {
+    const double reading = timed(4, [this](size_t i, int64_t size) {
+      benchmark::DoNotOptimize(read_four(&a_[i], &b_[i], &c_[i], &d_[i], size));
+    });
+    const double triads =
+        timed(3, [this](size_t i, int64_t size) { triad(&a_[i], &b_[i], &c_[i], size); });
+    return std::max(reading, triads);
+  }
 
  private:
-  static constexpr int64_t kSize = int64_t{1} << 24;  // 64 MB an array, twice a usual cache
+  static constexpr size_t kSize = size_t{1} << 24;  // 64 MB an array, twice a usual cache
   using Array = std::vector<float>;
 
   template <class Work>
-  static double timed(int64_t arrays, Work work) {
-    const double time = seconds([&] { at::parallel_for(0, kSize, 1, work); });
-    return static_cast<double>(arrays * kSize) * sizeof(float) / time;
-  }
-
-  double reading() {
-    const float *a = a_.data(), *b = b_.data(), *c = c_.data(), *d = d_.data();
-    return timed(4, [=](int64_t begin, int64_t end) {
-      float sum = 0;
-#pragma omp simd reduction(+ : sum)
-      for (int64_t i = begin; i < end; ++i) sum += (a[i] + b[i]) + (c[i] + d[i]);
-      benchmark::DoNotOptimize(sum);
+  static double timed(size_t arrays, Work work) {
+    const double time = seconds([&] {
+      at::parallel_for(0, kSize, 1, [&](int64_t begin, int64_t end) {
+        work(static_cast<size_t>(begin), end - begin);
+      });
     });
-  }
-
-  double triad() {
-    float* a = a_.data();
-    const float *b = b_.data(), *c = c_.data();
-    return timed(3, [=](int64_t begin, int64_t end) {
-#pragma omp simd
-      for (int64_t i = begin; i < end; ++i) a[i] = b[i] + 0.5F * c[i];
-    });
+    return static_cast<double>(arrays * kSize * sizeof(float)) / time;
   }
 
   Array a_ = Array(kSize, 1), b_ = Array(kSize, 1), c_ = Array(kSize, 1), d_ = Array(kSize, 1);

@@ -6,12 +6,12 @@ find_package(fmt REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)  # LibTorch's parallel_for is compiled into our files
 
-# Says plainly what an optional library adds, or what is left out without it.
-function(bespoke_optional name found what_for)
+# Libraries that later parts use where they are there; without them those parts are left out.
+function(bespoke_optional name found)
   if(${found})
-    message(STATUS "bespoke: ${name} found, ${what_for}: in")
+    message(STATUS "bespoke: optional ${name} found")
   else()
-    message(STATUS "bespoke: ${name} not found, ${what_for}: left out")
+    message(STATUS "bespoke: optional ${name} not found, left out")
   endif()
 endfunction()
 
@@ -22,7 +22,7 @@ if(PKG_CONFIG_FOUND)
   pkg_check_modules(sndfile QUIET IMPORTED_TARGET sndfile)
   pkg_check_modules(libzip QUIET IMPORTED_TARGET libzip)
 endif()
-bespoke_optional(libjpeg JPEG_FOUND "reading JPEG images")
-bespoke_optional(libsndfile sndfile_FOUND "reading and writing audio")
-bespoke_optional(libzip libzip_FOUND "reading datasets from zip files")
-bespoke_optional("Open MPI" MPI_CXX_FOUND "work over several machines")
+bespoke_optional(libjpeg JPEG_FOUND)
+bespoke_optional(libsndfile sndfile_FOUND)
+bespoke_optional(libzip libzip_FOUND)
+bespoke_optional("Open MPI" MPI_CXX_FOUND)

@@ -15,7 +15,11 @@ namespace {
 
 volatile std::sig_atomic_t interrupted = 0;
 
-void on_signal(int) { interrupted = 1; }
+// The first signal asks for a tidy end, the second one ends a run that does not listen.
+void on_signal(int signal) {
+  interrupted = 1;
+  std::signal(signal, SIG_DFL);
+}
 
 std::string duration(double seconds) {
   const auto whole = static_cast<int64_t>(seconds + 0.5);
@@ -44,7 +48,7 @@ Progress::~Progress() {
   if (drawn_ && terminal_) std::fputs("\r\033[K", stderr);
 }
 
-void Progress::update(double fraction, const std::string& note) {
+void Progress::update(double fraction) {
   throw_if_interrupted();
   using Seconds = std::chrono::duration<double>;
   const auto now = std::chrono::steady_clock::now();
@@ -56,14 +60,13 @@ void Progress::update(double fraction, const std::string& note) {
   const double elapsed = Seconds(now - start_).count();
   const std::string left =
       fraction > 0 ? ", " + duration(elapsed * (1 - fraction) / fraction) + " left" : "";
-  const std::string suffix = note.empty() ? "" : "  " + note;
   if (terminal_) {
     constexpr int kWidth = 30;
     const auto full = static_cast<size_t>(fraction * kWidth);
-    fmt::print(stderr, "\r\033[K{} [{}{}] {:3.0f} %{}{}", label_, std::string(full, '#'),
-               std::string(kWidth - full, '.'), 100 * fraction, left, suffix);
+    fmt::print(stderr, "\r\033[K{} [{}{}] {:3.0f} %{}", label_, std::string(full, '#'),
+               std::string(kWidth - full, '.'), 100 * fraction, left);
   } else {
-    fmt::print(stderr, "{}: {:.0f} %{}{}\n", label_, 100 * fraction, left, suffix);
+    fmt::print(stderr, "{}: {:.0f} %{}\n", label_, 100 * fraction, left);
   }
   std::fflush(stderr);
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -42,7 +43,7 @@ std::string nearest(const std::string& word, const std::vector<std::string>& can
   size_t best_distance = std::max<size_t>(2, word.size() / 3) + 1;
   for (const auto& candidate : candidates) {
     const size_t distance = edit_distance(word, candidate);
-    if (distance < best_distance) {
+    if (distance < best_distance && distance < word.size()) {
       best = candidate;
       best_distance = distance;
     }
@@ -71,7 +72,9 @@ static Number parse_whole(const std::string& text, const std::string& what, cons
 }
 
 double parse_number(const std::string& text, const std::string& what) {
-  return parse_whole<double>(text, what, "a number");
+  const double value = parse_whole<double>(text, what, "a number");
+  if (!std::isfinite(value)) throw usage_error("{} must be finite, found '{}'", what, text);
+  return value;
 }
 
 int64_t parse_integer(const std::string& text, const std::string& what) {

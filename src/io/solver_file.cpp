@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
 #include "bespoke/core/error.h"
 #include "bespoke/core/file.h"
+#include "bespoke/core/json_checks.h"
 #include "bespoke/core/text.h"
 
 namespace bespoke {
@@ -17,59 +16,11 @@ using nlohmann::json;
 
 constexpr char kFormat[] = "bespoke-solver";
 constexpr int kVersion = 1;
-constexpr int64_t kMostEvaluations = 10000;
 
 std::string numbers(const std::vector<double>& values) {
   std::vector<std::string> texts;
   for (const double value : values) texts.push_back(exact(value));
   return fmt::format("[{}]", fmt::join(texts, ", "));
-}
-
-// Throws with the key and the file named.
-void require(bool good, const std::string& source, const std::string& problem) {
-  if (!good) throw bad_input("{}: {}", source, problem);
-}
-
-json parse_json(const std::string& text, const std::string& source) {
-  try {
-    return json::parse(text);
-  } catch (const json::exception& error) {
-    throw bad_input("{}: not a JSON file ({}); a solver file is written by 'bespoke solver -o'",
-                    source, error.what());
-  }
-}
-
-void check_keys(const json& object, const std::vector<std::string>& known,
-                const std::vector<std::string>& optional, const std::string& where) {
-  for (const auto& key : known) {
-    const bool needed = std::find(optional.begin(), optional.end(), key) == optional.end();
-    require(!needed || object.contains(key), where, fmt::format("key \"{}\" is missing", key));
-  }
-  for (const auto& item : object.items()) {
-    const bool found = std::find(known.begin(), known.end(), item.key()) != known.end();
-    require(found, where, unknown_name("key", item.key(), known));
-  }
-}
-
-double number(const json& value, const std::string& where) {
-  require(value.is_number(), where, fmt::format("must be a number, found {}", value.dump()));
-  return value.get<double>();
-}
-
-std::string string_value(const json& value, const std::string& where) {
-  require(value.is_string(), where, fmt::format("must be a text, found {}", value.dump()));
-  return value.get<std::string>();
-}
-
-std::vector<double> number_list(const json& value, const std::string& where, size_t length) {
-  require(value.is_array(), where, "must be a list of numbers");
-  require(value.size() == length, where,
-          fmt::format("has {} entries, {} are needed", value.size(), length));
-  std::vector<double> list;
-  for (size_t i = 0; i < value.size(); ++i) {
-    list.push_back(number(value[i], fmt::format("{}[{}]", where, i)));
-  }
-  return list;
 }
 
 void check_header(const json& document, const std::string& source) {
@@ -85,18 +36,9 @@ void check_header(const json& document, const std::string& source) {
   require(version == kVersion, source, fmt::format("unknown file version {}", version));
 }
 
-size_t read_nfe(const json& document, const std::string& source) {
-  const json& value = document["nfe"];
-  require(value.is_number_integer(), source,
-          fmt::format("nfe must be a whole number, found {}", value.dump()));
-  const auto nfe = value.get<int64_t>();
-  require(nfe >= 1 && nfe <= kMostEvaluations, source,
-          fmt::format("nfe is {}, it must be from 1 to {}", nfe, kMostEvaluations));
-  return static_cast<size_t>(nfe);
-}
-
 NsSolver read_solver(const json& document, const std::string& source) {
-  const size_t nfe = read_nfe(document, source);
+  const auto nfe =
+      static_cast<size_t>(whole_number(document["nfe"], source + ": nfe", 1, kMostEvaluations));
   NsSolver solver;
   solver.times = number_list(document["times"], source + ": times", nfe + 1);
   solver.a = number_list(document["a"], source + ": a", nfe);
@@ -111,11 +53,10 @@ NsSolver read_solver(const json& document, const std::string& source) {
 }
 
 FieldDescription read_field(const json& field, const std::string& source) {
-  require(field.is_object(), source, "field must be an object");
-  check_keys(field, {"prediction", "schedule", "guidance"}, {"guidance"}, source + ": field");
+  check_keys(field, {"prediction", "schedule"}, {"guidance"}, source + ": field");
   FieldDescription description;
   description.prediction =
-      parse_prediction(string_value(field["prediction"], source + ": field.prediction"));
+      parse_prediction(text_value(field["prediction"], source + ": field.prediction"));
   description.schedule = schedule_from_json(field["schedule"]);
   if (field.contains("guidance")) {
     description.guidance = number(field["guidance"], source + ": field.guidance");
@@ -140,14 +81,13 @@ std::string to_json_text(const SolverFile& file) {
 }
 
 SolverFile parse_solver_file(const std::string& text, const std::string& source) {
-  const json document = parse_json(text, source);
+  const json document = parse_json(text, source, "a solver file is written by 'bespoke solver -o'");
   check_header(document, source);
-  check_keys(document,
-             {"format", "version", "name", "nfe", "times", "a", "b", "field", "provenance"},
+  check_keys(document, {"format", "version", "name", "nfe", "times", "a", "b", "field"},
              {"provenance"}, source);
   try {
     SolverFile file;
-    file.name = string_value(document["name"], source + ": name");
+    file.name = text_value(document["name"], source + ": name");
     file.solver = read_solver(document, source);
     file.solver.validate();
     file.field = read_field(document["field"], source);

@@ -2,6 +2,7 @@
 
 #include <torch/torch.h>
 
+#include "bespoke/core/batches.h"
 #include "bespoke/measure/psnr.h"
 #include "bespoke/model/fields.h"
 #include "bespoke/solver/sampler.h"
@@ -15,30 +16,26 @@ Comparison compare(const ModelPtr& model, const std::vector<Contender>& contende
   const int64_t count = x0.size(0);
   std::vector<double> sums(contenders.size(), 0);
   double evaluations = 0;
-  for (int64_t begin = 0; begin < count; begin += options.batch) {
-    const int64_t end = std::min(count, begin + options.batch);
+  const auto work = [&](int64_t begin, int64_t end, const auto& report) {
     const auto noise = x0.slice(0, begin, end);
     const auto batch_conditions = slice(conditions, begin, end);
     // The reference counts as one unit of progress, every solver as another.
     const double units = static_cast<double>(contenders.size() + 1);
-    const auto report = [&](double done) {
-      const double batch_share = static_cast<double>(end - begin) / static_cast<double>(count);
-      if (options.on_progress) {
-        options.on_progress(static_cast<double>(begin) / static_cast<double>(count) +
-                            batch_share * done / units);
-      }
-    };
     ReferenceOptions reference_options;
     reference_options.tolerances = options.tolerances;
-    reference_options.on_progress = report;
+    reference_options.on_progress = [&](double done) { report(done / units); };
     const auto truth = reference(model, noise, batch_conditions, reference_options);
     evaluations += truth.evaluations.sum().item<double>();
     for (size_t k = 0; k < contenders.size(); ++k) {
-      const auto x = sample(contenders[k].solver, field, noise, batch_conditions);
+      const NsSolver& solver = contenders[k].solver;
+      const auto start = starting_scale(solver, *model->schedule()) * noise;
+      const auto x = sample(solver, field, start, batch_conditions);
       sums[k] += mean_psnr(x, truth.x) * static_cast<double>(end - begin);
-      report(static_cast<double>(k + 2));
+      report(static_cast<double>(k + 2) / units);
     }
-  }
+  };
+  for_each_batch(count, options.batch, options.on_progress, work);
+
   Comparison result{{}, evaluations / static_cast<double>(count)};
   for (size_t k = 0; k < contenders.size(); ++k) {
     result.rows.push_back(

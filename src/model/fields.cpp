@@ -40,7 +40,8 @@ std::vector<double> to_vector(const torch::Tensor& values) {
 // state * x + output * f, per sample, in x's precision.
 torch::Tensor apply_affine(const torch::Tensor& state, const torch::Tensor& output,
                            const torch::Tensor& x, const torch::Tensor& f) {
-  if (!torch::GradMode::is_enabled() && x.device().is_cpu()) {
+  const bool wide = x.scalar_type() == torch::kFloat || x.scalar_type() == torch::kDouble;
+  if (!torch::GradMode::is_enabled() && x.device().is_cpu() && wide) {
     torch::Tensor result = torch::empty(x.sizes(), x.options());
     combine_per_sample(result, {x, f}, {to_vector(state), to_vector(output)});
     return result;
@@ -51,13 +52,6 @@ torch::Tensor apply_affine(const torch::Tensor& state, const torch::Tensor& outp
   return factor(state) * x + factor(output) * f.to(x.scalar_type());
 }
 
-torch::Tensor clamp_times(const Model& model, const torch::Tensor& t, double margin) {
-  const SchedulePtr schedule = model.schedule();
-  const Prediction prediction = model.prediction();
-  return time_function(
-      t, [&](double time) { return Jet(safe_time(prediction, *schedule, time, margin), 1, 0); });
-}
-
 }  // namespace
 
 torch::Tensor time_function(const torch::Tensor& t, const std::function<Jet(double)>& f) {
@@ -65,15 +59,17 @@ torch::Tensor time_function(const torch::Tensor& t, const std::function<Jet(doub
 }
 
 VelocityField::VelocityField(ModelPtr model)
-    : model_(std::move(model)), margin_(safe_margin(model_->dtype() == torch::kDouble)) {}
+    : model_(std::move(model)), margin_(safe_margin(*model_)) {}
 
 torch::Tensor VelocityField::velocity(const torch::Tensor& x, const torch::Tensor& t,
                                       const Conditions& conditions) const {
   const Prediction prediction = model_->prediction();
-  const torch::Tensor safe = clamp_times(*model_, t, margin_);
+  const SchedulePtr schedule = model_->schedule();
+  const torch::Tensor safe = time_function(t, [&](double time) {
+    return Jet(safe_velocity_time(prediction, *schedule, time, margin_), 1, 0);
+  });
   const torch::Tensor output = model_->predict(x, safe, conditions);
   if (prediction == Prediction::velocity) return output;
-  const SchedulePtr schedule = model_->schedule();
   const auto state_weight = time_function(
       safe, [&](double time) { return velocity_from(prediction, schedule->jet_at(time)).state; });
   const auto output_weight = time_function(
@@ -85,7 +81,7 @@ RescheduledField::RescheduledField(ModelPtr model, SchedulePtr to)
     : model_(std::move(model)),
       to_(std::move(to)),
       transform_(schedule_change(model_->schedule(), to_)),
-      margin_(safe_margin(model_->dtype() == torch::kDouble)) {}
+      margin_(safe_margin(*model_)) {}
 
 torch::Tensor RescheduledField::velocity(const torch::Tensor& x, const torch::Tensor& r,
                                          const Conditions& conditions) const {
@@ -102,9 +98,11 @@ torch::Tensor RescheduledField::velocity(const torch::Tensor& x, const torch::Te
   };
   const auto unscale =
       time_function(r, [&](double time) { return Jet(1 / transform_->at(time).s); });
-  const auto t = time_function(r, [&](double time) { return Jet(transform_->at(time).t); });
+  const auto t = time_function(r, [&](double time) {
+    return Jet(safe_time(prediction, *schedule, transform_->at(time).t, margin_));
+  });
   const auto state = per_sample(unscale.to(x.device(), x.scalar_type()), x.dim()) * x;
-  const auto output = model_->predict(state, clamp_times(*model_, t, margin_), conditions);
+  const auto output = model_->predict(state, t, conditions);
   return apply_affine(weight(&Affine<double>::state), weight(&Affine<double>::output), state,
                       output);
 }

@@ -17,13 +17,17 @@ class GuidedModel : public Model {
 
   torch::Tensor predict(const torch::Tensor& x, const torch::Tensor& t,
                         const Conditions& conditions) const override {
-    Conditions doubled;
-    for (const auto& [name, null] : null_conditions_) {
-      const auto given = conditions.find(name);
-      if (given == conditions.end()) {
-        throw bad_input("guidance needs the condition '{}', none was given", name);
+    for (const auto& entry : null_conditions_) {
+      if (conditions.count(entry.first) == 0) {
+        throw bad_input("guidance needs the condition '{}', none was given", entry.first);
       }
-      doubled[name] = torch::cat({given->second, null.expand_as(given->second)});
+    }
+    Conditions doubled;
+    for (const auto& [name, value] : conditions) {
+      const auto null = null_conditions_.find(name);
+      const bool kept = null == null_conditions_.end();
+      doubled[name] =
+          torch::cat({value, kept ? value : null->second.to(value.device()).expand_as(value)});
     }
     const auto both = model_->predict(torch::cat({x, x}), torch::cat({t, t}), doubled).chunk(2);
     return (1 + w_) * both[0] - w_ * both[1];

@@ -22,6 +22,11 @@ void Mixture::validate() const {
       (!classes.empty() && classes.size() != components)) {
     throw bad_input("a mixture needs one deviation, weight and class per component");
   }
+  for (int64_t label = 0; label < class_count(); ++label) {
+    if (std::count(classes.begin(), classes.end(), label) == 0) {
+      throw bad_input("class {} has no components", label);
+    }
+  }
   for (size_t k = 0; k < components; ++k) {
     if (!(deviations[k] > 0) || !(weights[k] > 0)) {
       throw bad_input("component {} has deviation {} and weight {}, both must be positive", k,
@@ -308,6 +313,9 @@ class MixtureModel : public Model {
     const auto found = conditions.find("class");
     if (found == conditions.end()) return torch::full({batch}, null_class, torch::kLong);
     torch::Tensor labels = found->second.to(torch::kCPU, torch::kLong).contiguous();
+    if (labels.numel() != batch) {
+      throw bad_input("{} classes were given for {} samples", labels.numel(), batch);
+    }
     if (labels.numel() > 0 &&
         (labels.min().item<int64_t>() < 0 || labels.max().item<int64_t>() > null_class)) {
       throw bad_input(

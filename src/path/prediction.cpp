@@ -134,10 +134,14 @@ double safe_time(Prediction prediction, const Schedule& schedule, double t, doub
   return t;
 }
 
-double safe_margin(bool double_precision) {
-  return std::sqrt(double_precision ? std::numeric_limits<double>::epsilon()
-                                    : double{std::numeric_limits<float>::epsilon()});
+double safe_velocity_time(Prediction prediction, const Schedule& schedule, double t,
+                          double margin) {
+  const double safe = safe_time(prediction, schedule, t, margin);
+  const bool finite = std::isfinite(schedule.at(safe).sigma_dot);
+  return finite ? safe : std::min(safe, schedule.time_at_snr(1 / margin));
 }
+
+double safe_margin(double epsilon) { return std::sqrt(epsilon); }
 
 template Affine<double> data_from(Prediction, const BasicPoint<double>&);
 template Affine<double> noise_from(Prediction, const BasicPoint<double>&);

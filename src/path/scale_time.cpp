@@ -9,11 +9,6 @@ namespace bespoke {
 
 namespace {
 
-class Identity : public ScaleTime {
- public:
-  ScaleTimePoint at(double r) const override { return {r, 1, 1, 0}; }
-};
-
 class ScheduleChange : public ScaleTime {
  public:
   ScheduleChange(SchedulePtr from, SchedulePtr to) : from_(std::move(from)), to_(std::move(to)) {}
@@ -75,8 +70,6 @@ class ExponentialTransform : public ScaleTime {
 };
 
 }  // namespace
-
-ScaleTimePtr identity_transform() { return std::make_shared<Identity>(); }
 
 ScaleTimePtr schedule_change(SchedulePtr from, SchedulePtr to) {
   return std::make_shared<ScheduleChange>(std::move(from), std::move(to));

@@ -8,6 +8,7 @@
 
 #include "bespoke/core/error.h"
 #include "bespoke/core/file.h"
+#include "bespoke/core/json_checks.h"
 #include "bespoke/core/spec.h"
 #include "bespoke/core/text.h"
 
@@ -265,7 +266,13 @@ std::vector<double> read_numbers(const std::string& file) {
       text.begin(), text.end(), [](char c) { return c == '[' || c == ']' || c == ','; }, ' ');
   std::istringstream stream(text);
   std::vector<double> numbers;
-  for (std::string word; stream >> word;) numbers.push_back(parse_number(word, file));
+  for (std::string word; stream >> word;) {
+    try {
+      numbers.push_back(parse_number(word, fmt::format("{}: entry {}", file, numbers.size())));
+    } catch (const Error& error) {
+      throw Error(ErrorKind::bad_input, error.what());  // the file is wrong, not the command
+    }
+  }
   return numbers;
 }
 
@@ -375,27 +382,19 @@ SchedulePtr make_schedule(const std::string& text) {
 }
 
 SchedulePtr schedule_from_json(const nlohmann::json& description) {
-  if (!description.is_object() || !description.contains("name") ||
-      !description["name"].is_string()) {
-    throw bad_input("a schedule must be an object with a \"name\", found {}", description.dump());
-  }
-  const std::string name = description["name"];
+  require(description.is_object() && description.contains("name"), "schedule",
+          fmt::format("must be an object with a \"name\", found {}", description.dump()));
+  const std::string name = text_value(description["name"], "schedule.name");
   if (name == "table") {
-    return table_schedule(description.at("alphas_cumprod").get<std::vector<double>>());
-  }
-  if (name == "preconditioned") {
-    return preconditioned_schedule(schedule_from_json(description.at("base")),
-                                   description.at("sigma_0").get<double>());
+    check_keys(description, {"name", "alphas_cumprod"}, {}, "schedule table");
+    const auto& list = description["alphas_cumprod"];
+    return table_schedule(number_list(list, "schedule.alphas_cumprod", list.size()));
   }
   const ScheduleEntry& entry = find_entry(name);
+  check_keys(description, {"name"}, parameter_names(entry), "schedule " + name);
   Parameters parameters(entry.defaults.begin(), entry.defaults.end());
   for (const auto& [key, value] : description.items()) {
-    if (key == "name") continue;
-    if (parameters.count(key) == 0) {
-      throw Error(ErrorKind::bad_input,
-                  unknown_name("parameter of schedule " + name, key, parameter_names(entry)));
-    }
-    parameters[key] = value.get<double>();
+    if (key != "name") parameters[key] = number(value, "schedule " + name + ": " + key);
   }
   return entry.make(parameters);
 }

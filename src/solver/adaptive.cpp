@@ -198,14 +198,15 @@ class AdaptiveRun {
 
   void check(const Active& active, size_t k) const {
     const double span = options_.end - options_.start;
-    const bool stuck = active.h[k] < 1e-14 * span && active.t[k] < options_.end;
+    if (active.t[k] >= options_.end) return;
+    const bool stuck = active.h[k] < 1e-14 * span;
     if (!stuck && active.evaluations[k] < options_.most_evaluations) return;
-    throw Error(
-        ErrorKind::diverged,
-        fmt::format("the reference cannot meet tolerance {:g} at t = {} for sample {} after {} "
-                    "evaluations; loosen the tolerance or check the model for NaN there",
-                    tolerances_.rtol, active.t[k], active.index.data_ptr<int64_t>()[k],
-                    active.evaluations[k]));
+    throw Error(ErrorKind::diverged,
+                fmt::format("the reference cannot meet tolerance {:g} at t = {} for sample {} of "
+                            "the batch after {} "
+                            "evaluations; loosen the tolerance or check the model for NaN there",
+                            tolerances_.rtol, active.t[k], active.index.data_ptr<int64_t>()[k],
+                            active.evaluations[k]));
   }
 
   // Moves samples that have arrived out of the active set.

@@ -32,7 +32,7 @@ std::function<int(int)> multiples_of(int stages) {
 int one_each(int nfe) { return nfe; }
 
 bool infinite_at_end(const SolverRequest& request, const Grid& grid) {
-  return !std::isfinite(request.schedule->at(grid.back()).sigma_dot);
+  return request.infinite_at_end || !std::isfinite(request.schedule->at(grid.back()).sigma_dot);
 }
 
 CatalogueEntry adams_entry(int order) {
@@ -77,7 +77,8 @@ CatalogueEntry exponential_runge_kutta_entry(const std::string& base, int order,
           multiples_of(tableau.stages()),
           [=](const SolverRequest& request, const Grid& grid) {
             const std::vector<ButcherTableau> tableaus(grid.size() - 1, tableau);
-            return exponential_runge_kutta(*request.schedule, grid, form, tableaus);
+            return exponential_runge_kutta(*request.schedule, grid, form, tableaus,
+                                           infinite_at_end(request, grid));
           }};
 }
 
@@ -142,7 +143,8 @@ CatalogueEntry edm_heun_entry() {
           [](const SolverRequest& request, const Grid& grid) {
             std::vector<ButcherTableau> tableaus(grid.size() - 1, heun_tableau());
             tableaus.back() = euler_tableau();
-            return exponential_runge_kutta(*request.schedule, grid, Prediction::noise, tableaus);
+            return exponential_runge_kutta(*request.schedule, grid, Prediction::noise, tableaus,
+                                           infinite_at_end(request, grid));
           }};
 }
 
@@ -278,6 +280,11 @@ const std::vector<CatalogueEntry>& catalogue() {
   return list;
 }
 
+void check_nfe(int64_t nfe) {
+  if (nfe >= 1 && nfe <= kMostEvaluations) return;
+  throw usage_error("NFE must be from 1 to {}, found {}", kMostEvaluations, nfe);
+}
+
 const CatalogueEntry& find_solver(const std::string& name) {
   std::vector<std::string> names;
   for (const auto& entry : catalogue()) {
@@ -289,10 +296,7 @@ const CatalogueEntry& find_solver(const std::string& name) {
 }
 
 NsSolver make_solver(const CatalogueEntry& entry, const SolverRequest& request) {
-  constexpr int kMostEvaluations = 10000;
-  if (request.nfe < 1 || request.nfe > kMostEvaluations) {
-    throw usage_error("NFE must be from 1 to {}, found {}", kMostEvaluations, request.nfe);
-  }
+  check_nfe(request.nfe);
   const int steps = entry.steps(request.nfe);
   if (steps == 0) {
     throw usage_error("{} cannot spend exactly {} evaluations; the nearest it can is {}",
@@ -314,6 +318,11 @@ NsSolver make_solver_via(const CatalogueEntry& entry, const SolverRequest& reque
                          SchedulePtr via) {
   SolverRequest there = request;
   there.schedule = via;
+  // Where `via` has more noise than the model's schedule, the run starts at the model's own end.
+  const double first = via->time_at_lambda(request.schedule->lambda(0));
+  const std::string& grid = request.grid.empty() ? entry.default_grid : request.grid;
+  there.grid = first > 0 ? grid_from(grid, first, *via) : grid;
+  there.infinite_at_end = !std::isfinite(request.schedule->at(1).sigma_dot);
   return fold(make_solver(entry, there), *schedule_change(request.schedule, via));
 }
 

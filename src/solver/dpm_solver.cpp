@@ -74,13 +74,8 @@ class Singlestep {
   bool noise_;
 };
 
-struct History {
-  std::vector<Node> nodes;
-  std::vector<LinearForm> data;
-};
-
 // The first-order step plus what the slopes of the data prediction in lambda add.
-LinearForm multistep_update(const History& history, int order, const Node& to,
+LinearForm multistep_update(const DataHistory& history, int order, const Node& to,
                             const LinearForm& x) {
   const size_t i = history.nodes.size() - 1;
   const Node& from = history.nodes[i];
@@ -129,16 +124,14 @@ NsSolver dpm_multistep(const Schedule& schedule, const std::vector<double>& grid
                        const MultistepOptions& options) {
   const size_t steps = grid.size() - 1;
   Trace trace(&schedule);
-  History history;
+  DataHistory history;
   LinearForm x = trace.start();
   for (size_t i = 0; i < steps; ++i) {
     history.nodes.emplace_back(schedule, grid[i]);
     history.data.push_back(trace.evaluate(grid[i], x).data);
     const Node to(schedule, grid[i + 1]);
-    size_t order = std::min<size_t>(static_cast<size_t>(options.order), i + 1);
-    if (options.lower_order_final) order = std::min(order, steps - i);
-    if (!std::isfinite(to.lambda)) order = 1;
-    while (order > 1 && !std::isfinite(history.nodes[i + 1 - order].lambda)) --order;
+    const auto lambda = [&](size_t k) { return history.nodes[k].lambda; };
+    const size_t order = std::isfinite(to.lambda) ? usable_order(options, i, steps, lambda) : 1;
     x = multistep_update(history, static_cast<int>(order), to, x);
   }
   return trace.finish(grid.back(), x);

@@ -101,10 +101,6 @@ LinearForm runge_kutta_step(const Schedule& schedule, Trace& trace, const Butche
 
 }  // namespace
 
-NsSolver ddim(const Schedule& schedule, const std::vector<double>& grid) {
-  return exponential_multistep(schedule, grid, Prediction::data, PolynomialIn::lambda, {1, false});
-}
-
 NsSolver exponential_multistep(const Schedule& schedule, const std::vector<double>& grid,
                                Prediction form, PolynomialIn variable,
                                const MultistepOptions& options) {
@@ -123,9 +119,8 @@ NsSolver exponential_multistep(const Schedule& schedule, const std::vector<doubl
     const Evaluation evaluation = trace.evaluate(grid[i], x);
     predictions.push_back(noise ? evaluation.noise : evaluation.data);
 
-    size_t order = std::min<size_t>(static_cast<size_t>(options.order), i + 1);
-    if (options.lower_order_final) order = std::min(order, steps - i);
-    while (order > 1 && !std::isfinite(node_value(variable, nodes[i + 1 - order]))) --order;
+    const size_t order =
+        usable_order(options, i, steps, [&](size_t k) { return node_value(variable, nodes[k]); });
     const bool infinite = variable == PolynomialIn::lambda
                               ? !std::isfinite(log_snr_step(nodes[i], to))
                               : !std::isfinite(nodes[i].rho());
@@ -137,15 +132,15 @@ NsSolver exponential_multistep(const Schedule& schedule, const std::vector<doubl
 }
 
 NsSolver exponential_runge_kutta(const Schedule& schedule, const std::vector<double>& grid,
-                                 Prediction form, const std::vector<ButcherTableau>& tableaus) {
+                                 Prediction form, const std::vector<ButcherTableau>& tableaus,
+                                 bool infinite_at_end) {
   const bool noise = is_noise(form);
   Trace trace(&schedule);
   LinearForm x = trace.start();
   for (size_t i = 0; i + 1 < grid.size(); ++i) {
     const Node from(schedule, grid[i]), to(schedule, grid[i + 1]);
-    const bool ends_on_stage = tableaus[i].c.back() == 1;
-    const bool infinite = !std::isfinite(noise ? from.rho() : to.snr()) ||
-                          (ends_on_stage && !std::isfinite(schedule.at(to.t).sigma_dot));
+    const bool at_infinity = infinite_at_end && i + 2 == grid.size() && tableaus[i].c.back() == 1;
+    const bool infinite = at_infinity || !std::isfinite(noise ? from.rho() : to.snr());
     x = infinite ? first_order_substeps(schedule, trace, tableaus[i].stages(), from, to, x)
                  : runge_kutta_step(schedule, trace, tableaus[i], noise, from, to, x);
   }

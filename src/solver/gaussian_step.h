@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 
 #include "bespoke/path/schedule.h"
+#include "bespoke/solver/exponential.h"
 #include "bespoke/solver/trace.h"
 
 namespace bespoke {
@@ -21,8 +23,25 @@ struct Node {
   double snr() const { return alpha / sigma; }
 };
 
+// The data predictions a multistep method has made so far, and where.
+struct DataHistory {
+  std::vector<Node> nodes;
+  std::vector<LinearForm> data;
+};
+
 // lambda' - lambda; infinite where either end is.
 inline double log_snr_step(const Node& from, const Node& to) { return to.lambda - from.lambda; }
+
+// The order a multistep method can use on step i of `steps`: what it was asked for, what its
+// history allows, and, where order is to fall towards the end, what is left. History points at
+// which value(k) is infinite are of no use.
+template <class Value>
+size_t usable_order(const MultistepOptions& options, size_t i, size_t steps, Value value) {
+  size_t order = std::min<size_t>(static_cast<size_t>(options.order), i + 1);
+  if (options.lower_order_final) order = std::min(order, steps - i);
+  while (order > 1 && !std::isfinite(value(i + 1 - order))) --order;
+  return order;
+}
 
 // One first-order step with the data prediction held fixed: (sigma'/sigma) x - alpha' expm1(-h) D.
 // It is DDIM, in the form that stays finite at both ends.

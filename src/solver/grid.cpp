@@ -45,6 +45,12 @@ Times uniform_t(const Spec& spec, int steps, const Schedule&) {
 Times uniform_lambda(const Spec& spec, int steps, const Schedule& schedule) {
   const Span span = read_span(spec);
   const double margin = spec.number("margin", 1e-3);
+  if (!(margin > 0 && margin < 0.5 * (span.end - span.start))) {
+    throw usage_error(
+        "grid uniform-lambda: margin must be positive and less than half the span, "
+        "found {}",
+        margin);
+  }
   double first = schedule.lambda(span.start);
   double last = schedule.lambda(span.end);
   if (std::isinf(first)) first = schedule.lambda(span.start + margin);
@@ -153,6 +159,15 @@ std::vector<double> make_grid(const std::string& text, int steps, const Schedule
     return entry.make(spec, steps, schedule);
   }
   throw Error(ErrorKind::usage, unknown_name("grid", spec.name, names));
+}
+
+std::string grid_from(const std::string& text, double start, const Schedule& schedule) {
+  const Spec spec = Spec::parse(text);
+  const bool karras = spec.name == "karras";
+  const std::string key = karras ? "sigma_max" : "start";
+  if (spec.name == "custom" || spec.options.count(key) == 1) return text;
+  const double value = karras ? std::min(80.0, 1 / schedule.snr(start)) : start;
+  return fmt::format("{}{}{}={}", text, spec.options.empty() ? ":" : ",", key, exact(value));
 }
 
 }  // namespace bespoke

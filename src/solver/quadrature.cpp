@@ -72,13 +72,14 @@ double lagrange_basis(const std::vector<double>& nodes, size_t j, double z) {
   return product;
 }
 
-}  // namespace
-
+// Gauss-Legendre panels, halved where two halves do not agree with the whole.
 double integrate(const std::function<double(double)>& f, double from, double to) {
   const Panel whole = panel(f, from, to);
   constexpr int kDeepest = 30;
   return refine(f, from, to, whole, 1e-15 * whole.magnitude, kDeepest);
 }
+
+}  // namespace
 
 std::vector<double> lagrange_integrals(const std::vector<double>& nodes, double from, double to,
                                        const std::function<double(double)>& z,

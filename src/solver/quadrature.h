@@ -5,12 +5,9 @@
 
 namespace bespoke {
 
-// The integral of f over [from, to] to near machine precision: Gauss-Legendre panels, halved where
-// two halves do not agree with the whole.
-double integrate(const std::function<double(double)>& f, double from, double to);
-
 // For each node j, the integral over y in [from, to] of weight(y) times the Lagrange basis
-// polynomial of that node taken at z(y). Every multistep method's weights are of this form.
+// polynomial of that node taken at z(y), to near machine precision. Every multistep method's
+// weights are of this form.
 std::vector<double> lagrange_integrals(const std::vector<double>& nodes, double from, double to,
                                        const std::function<double(double)>& z,
                                        const std::function<double(double)>& weight);

@@ -68,7 +68,7 @@ int64_t integrate_model(const ModelPtr& model, torch::Tensor& x, const Condition
                         double start, double end, Integrator integrator) {
   const SchedulePtr schedule = model->schedule();
   const Prediction prediction = model->prediction();
-  const double margin = safe_margin(model->dtype() == torch::kDouble);
+  const double margin = safe_margin(*model);
   const double first = safe_time(prediction, *schedule, start, margin);
   const double last = safe_time(prediction, *schedule, end, margin);
   int64_t bridges = 0;

@@ -35,11 +35,6 @@ Vector solve(std::vector<Vector> matrix, Vector right) {
   return right;
 }
 
-struct History {
-  std::vector<Node> nodes;
-  std::vector<LinearForm> data;
-};
-
 // Everything predictor and corrector of one step share.
 struct Step {
   double scale;                    // alpha' B(h)
@@ -61,8 +56,8 @@ struct Step {
   }
 };
 
-Step make_step(const History& history, size_t i, size_t order, const Node& to, const LinearForm& x,
-               UniPcVariant variant) {
+Step make_step(const DataHistory& history, size_t i, size_t order, const Node& to,
+               const LinearForm& x, UniPcVariant variant) {
   const Node& from = history.nodes[i];
   const double h = log_snr_step(from, to), hh = -h;
   const double b = variant == UniPcVariant::bh1 ? hh : std::expm1(hh);
@@ -106,7 +101,7 @@ NsSolver unipc(const Schedule& schedule, const std::vector<double>& grid, UniPcV
                const MultistepOptions& options) {
   const size_t steps = grid.size() - 1;
   Trace trace(&schedule);
-  History history;
+  DataHistory history;
   LinearForm x = trace.start();
   bool correct = false;
   Step previous;
@@ -116,9 +111,8 @@ NsSolver unipc(const Schedule& schedule, const std::vector<double>& grid, UniPcV
     if (correct) x = corrector(previous, history.data[i] - history.data[i - 1]);
 
     const Node to(schedule, grid[i + 1]);
-    size_t order = std::min<size_t>(static_cast<size_t>(options.order), i + 1);
-    if (options.lower_order_final) order = std::min(order, steps - i);
-    while (order > 1 && !std::isfinite(history.nodes[i + 1 - order].lambda)) --order;
+    const size_t order =
+        usable_order(options, i, steps, [&](size_t k) { return history.nodes[k].lambda; });
     // A step of infinite length in lambda has no higher-order form: DDIM, and nothing to correct.
     correct = std::isfinite(log_snr_step(history.nodes[i], to));
     if (correct) {

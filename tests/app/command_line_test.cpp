@@ -112,9 +112,10 @@ TEST_F(CommandLine, SamplesDoNotDependOnBatchOrThreads) {
 
 TEST_F(CommandLine, StartsFromTheUsersNoise) {
   ASSERT_EQ(run("sample --solver reference --count 4 -o a").code, 0);
-  ASSERT_EQ(
-      run("sample --solver reference --count 4 --seed 9 --noise a/samples.safetensors -o b").code,
-      0);
+  ASSERT_EQ(run("sample --solver reference --noise a/samples.safetensors -o b").code, 0);
+  EXPECT_NE(run("sample --noise a/samples.safetensors -o c").out.find("4 samples from the noise"),
+            std::string::npos);
+  expect_failure("sample --noise a/samples.safetensors --count 5 -o d", 2, "than the 4 samples");
   EXPECT_TRUE(
       torch::equal(read_safetensors(folder_ / "a/samples.safetensors").tensors.at("samples"),
                    read_safetensors(folder_ / "b/samples.safetensors").tensors.at("samples")));
@@ -138,9 +139,10 @@ TEST_F(CommandLine, GuidanceNeedsAndUsesAClass) {
   EXPECT_FALSE(
       torch::equal(read_safetensors(folder_ / "a/samples.safetensors").tensors.at("samples"),
                    read_safetensors(folder_ / "b/samples.safetensors").tensors.at("samples")));
-  expect_failure("sample " + model + "--guidance 2 -o c", 2, "--guidance needs --cond");
-  expect_failure("sample " + model + "--cond class=9 -o c", 3, "class out of range");
-  expect_failure("sample --cond class=0 -o c", 2, "has no classes");
+  expect_failure("sample " + model + "--guidance 2 -o c", 2, "--guidance needs a condition");
+  expect_failure("sample " + model + "--cond class=9 -o c", 3,
+                 "condition class = 9 is out of range");
+  expect_failure("sample --cond class=0 -o c", 2, "has no conditions");
 }
 
 TEST_F(CommandLine, BuildsUsersTableausAndRules) {
@@ -171,6 +173,8 @@ TEST_F(CommandLine, ReadsOptionsFromAToml) {
 
 TEST_F(CommandLine, UsageErrorsSuggestTheFix) {
   expect_failure("comprae", 2, "did you mean 'compare'?");
+  expect_failure("--config x.toml comprae", 2, "did you mean 'compare'?");
+  expect_failure("compare --config x.toml", 2, "before the command");
   expect_failure("compare --nef 4", 2, "did you mean '--nfe'?");
   expect_failure("solver mipoint", 2, "did you mean 'midpoint'?");
   expect_failure("solver heun --nfe 7", 2, "6 or 8");
@@ -185,6 +189,40 @@ TEST_F(CommandLine, UsageErrorsSuggestTheFix) {
   expect_failure("sample --solver euler --dtype fp13 -o x", 2, "dtype");
   expect_failure("solvers --format xml", 2, "format");
   expect_failure("", 2, "subcommand");
+}
+
+TEST_F(CommandLine, RefusesValuesOutOfRange) {
+  expect_failure("compare --solvers dpm3s --nfe 0", 2, "NFE must be from 1 to 10000");
+  expect_failure("compare --solvers dpm2s --nfe=-4", 2, "NFE must be from 1 to 10000");
+  expect_failure("compare --nfe 4294967300", 2, "NFE must be from 1 to 10000");
+  expect_failure("solver euler --nfe 4-8+2", 2, "--nfe must be an integer");
+  expect_failure("sample --seed -1 -o x", 2, "--seed must not be negative");
+  expect_failure("sample --count -1 -o x", 2, "--count");
+  expect_failure("sample --schedule vp:B=inf -o x", 2, "must be finite");
+  expect_failure("solver euler --grid uniform-lambda:margin=-1", 2, "margin must be positive");
+  expect_failure("solver euler --lower-order-final", 2, "no order to lower");
+  write_file_atomically(folder_ / "t.txt", "0.9 0.5 x");
+  expect_failure("solver euler --schedule table:t.txt", 3, "entry 2");
+}
+
+TEST_F(CommandLine, SaysWhenMemoryRunsOut) {
+  expect_failure("sample --count 100000000000 -o x", 4, "out of memory");
+}
+
+TEST_F(CommandLine, FindsAnUnusableOutputBeforeTheWork) {
+  write_file_atomically(folder_ / "taken", "a file");
+  expect_failure("sample --solver euler -o taken/inside", 1, "choose another -o");
+  const std::string command = "'" BESPOKE_BINARY "' solver rk4 --nfe 400 >/dev/full 2>/dev/null";
+  EXPECT_EQ(WEXITSTATUS(std::system(command.c_str())), 1);
+}
+
+TEST_F(CommandLine, AFileContendsAtItsOwnNfe) {
+  ASSERT_EQ(run("solver heun --nfe 6 -o h.solver.json").code, 0);
+  const auto rows = nlohmann::json::parse(
+      run("compare --solvers euler,h.solver.json --nfe 4 --count 4 --format json").out);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[1]["nfe"], 6);
+  expect_failure("sample --solver h.solver.json --grid karras -o x", 2, "finished solver");
 }
 
 TEST_F(CommandLine, BadFilesAreRefusedWithCodeThree) {

@@ -96,8 +96,8 @@ TEST(SolverFile, RefusesEachWayAFileCanBeWrong) {
   expect_refused_after([](json& d) { d["b"][2][1] = "NaN"; }, "b[2][1]: must be a number");
   expect_refused_after([](json& d) { d["times"][3] = 0.0; }, "times fall from");
   expect_refused_after([](json& d) { d["times"][7] = 1.5; }, "times[7] is 1.5");
-  expect_refused_after([](json& d) { d["nfe"] = 0; }, "nfe is 0");
-  expect_refused_after([](json& d) { d["nfe"] = 1000000000; }, "nfe is 1000000000");
+  expect_refused_after([](json& d) { d["nfe"] = 0; }, "nfe: is 0");
+  expect_refused_after([](json& d) { d["nfe"] = 1000000000; }, "nfe: is 1000000000");
   expect_refused_after([](json& d) { d["nfe"] = 7.5; }, "whole number");
   expect_refused_after([](json& d) { d["nfe"] = "7"; }, "whole number");
   expect_refused_after([](json& d) { d["version"] = 2; }, "newer bespoke");
@@ -118,6 +118,11 @@ TEST(SolverFile, RefusesEachWayAFileCanBeWrong) {
         d["field"]["schedule"] = {{"name", "table"}};
       },
       "alphas_cumprod");
+  expect_refused_after(
+      [](json& d) {
+        d["field"]["schedule"] = {{"name", "vp"}, {"C", 1}};
+      },
+      "unknown key 'C'");
   expect_refused_after([](json& d) { d["times"] = 3; }, "must be a list");
   expect_refused_after([](json& d) { d["name"] = 3; }, "must be a text");
   std::string overflow = to_json_text(example());

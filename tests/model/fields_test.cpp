@@ -69,6 +69,20 @@ TEST(VelocityField, NoiseAndDataAreSafeAtTheEnds) {
   EXPECT_TRUE(torch::isfinite(data.velocity(x, times(4, 1), {})).all().item<bool>());
 }
 
+TEST(VelocityField, IsFiniteAtBothEndsForEveryScheduleAndPrediction) {
+  for (const auto& entry : schedule_registry()) {
+    for (const auto prediction : {Prediction::velocity, Prediction::noise, Prediction::data,
+                                  Prediction::v, Prediction::edm}) {
+      const VelocityField field(model_of(make_schedule(entry.name), prediction));
+      for (const double t : {0.0, 1.0}) {
+        const auto u = field.velocity(normal_noise(1, 0, 3, {6}), times(3, t), {});
+        EXPECT_TRUE(torch::isfinite(u).all().item<bool>())
+            << entry.name << " " << to_string(prediction) << " at " << t;
+      }
+    }
+  }
+}
+
 TEST(VelocityField, GradientsMatchFiniteDifferences) {
   for (const auto prediction : {Prediction::velocity, Prediction::noise, Prediction::data,
                                 Prediction::v, Prediction::edm}) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "bespoke/core/error.h"
 
@@ -47,7 +48,7 @@ TEST(Prediction, RoundTripsInsideThePath) {
 }
 
 TEST(Prediction, RoundTripsAtAndNearBothEnds) {
-  const double margin = safe_margin(true);
+  const double margin = safe_margin(std::numeric_limits<double>::epsilon());
   for (const auto& entry : schedule_registry()) {
     const SchedulePtr schedule = make_schedule(entry.name);
     for (const Prediction prediction : all_predictions()) {

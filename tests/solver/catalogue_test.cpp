@@ -7,6 +7,7 @@
 #include "bespoke/core/error.h"
 #include "bespoke/model/fields.h"
 #include "bespoke/solver/multistep.h"
+#include "bespoke/solver/reference.h"
 #include "bespoke/solver/sampler.h"
 #include "support.h"
 
@@ -83,6 +84,37 @@ TEST(Catalogue, RunsInTheCoordinatesOfAnotherSchedule) {
   const VelocityField field(mixture_model(testing::small_mixture(), fm, Prediction::velocity));
   const auto x0 = normal_noise(1, 0, 3, {6});
   EXPECT_LT(testing::relative_error(sample(via, field, x0), sample(direct, field, x0)), 1e-12);
+}
+
+TEST(Catalogue, ConvergesInTheCoordinatesOfAnySchedule) {
+  // Wide components and many steps: what is left is the error of the coordinates themselves.
+  RandomMixtureOptions options;
+  options.dimension = 4;
+  options.components = 3;
+  options.min_deviation = 0.4;
+  options.max_deviation = 0.8;
+  const Mixture mixture = random_mixture(options);
+  for (const auto& name : {"fm-ot", "cosine", "vp", "ddpm-scaled-linear"}) {
+    const SchedulePtr schedule = make_schedule(name);
+    const ModelPtr model = mixture_model(mixture, schedule, Prediction::noise);
+    const auto x0 = testing::starting_noise(*model, 4);
+    ReferenceOptions reference_options;
+    reference_options.tolerances = {1e-10, 1e-10};
+    const auto truth = reference(model, x0, {}, reference_options).x;
+    for (const auto& via : {fm_ot_schedule(), cosine_schedule(), vp_schedule(),
+                            preconditioned_schedule(schedule, 3)}) {
+      for (const auto& method : {"midpoint", "heun"}) {
+        const NsSolver solver =
+            make_solver_via(find_solver(method), {512, schedule, "", false}, via);
+        const auto x = sample(solver, VelocityField(model), starting_scale(solver, *schedule) * x0);
+        const double error = testing::relative_error(x, truth);
+        // A path that starts with some signal and one that starts with none differ at the start by
+        // what x_0 does not say of the data; the rest is discretisation.
+        EXPECT_LT(error, 2 * solver.times[0] + 4e-3)
+            << method << " for " << name << " via " << via->name();
+      }
+    }
+  }
 }
 
 TEST(Catalogue, AnyTableauAndAnyRuleMakeAnEntry) {

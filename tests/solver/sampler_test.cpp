@@ -67,9 +67,35 @@ TEST(Sampler, NamesTheStepTimeAndSampleOfANaN) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::diverged);
-    EXPECT_NE(std::string(error.what()).find("step 3 of 4 (t = 0.5, sample 2)"), std::string::npos)
+    EXPECT_NE(std::string(error.what()).find("step 3 of 4 (t = 0.5, sample 2 of the batch)"), std::string::npos)
         << error.what();
   }
+}
+
+TEST(Sampler, AFieldMayReturnItsInput) {
+  const FunctionField field([](const torch::Tensor& x, double) { return x; });
+  const auto x = sample(make_solver("ab2", {4, fm_ot_schedule(), "", false}), field,
+                        torch::ones({1, 2}, torch::kDouble));
+  // Adams-Bashforth on x' = x by hand: the second velocity must still be x_1 when x_3 is made.
+  double previous = 1, state = 1.25;
+  for (int i = 1; i < 4; ++i) {
+    const double next = state + 0.25 * (1.5 * state - 0.5 * previous);
+    previous = state;
+    state = next;
+  }
+  EXPECT_NEAR(x[0][0].item<double>(), state, 1e-14);
+}
+
+TEST(Sampler, RefusesAVelocityOfAnotherShape) {
+  const FunctionField field(
+      [](const torch::Tensor& x, double) { return x.slice(1, 0, 1).clone(); });
+  EXPECT_THROW(sample(euler(2), field, torch::ones({2, 3})), Error);
+}
+
+TEST(Sampler, StartsWhereTheGridDoes) {
+  const SchedulePtr fm = fm_ot_schedule();
+  EXPECT_EQ(starting_scale(euler(4), *fm), 1);
+  EXPECT_NEAR(starting_scale(make_solver("edm-heun", {7, fm, "", false}), *fm), 80 / 81., 1e-14);
 }
 
 TEST(Sampler, AccumulatesHalfPrecisionModelsInFloat32) {

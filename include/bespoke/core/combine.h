@@ -6,11 +6,11 @@
 
 namespace bespoke {
 
-// The one operation every solver step is made of: out = sum_j c_j term_j, in a single pass over
-// memory. Terms may be of any floating type; the sum is taken in double precision on the CPU and in
-// out's own type on other devices. `out` is float32 or float64, contiguous, and may be one of the
-// terms. Every element is summed in the same order whatever the batch size and thread count.
-// Returns whether the whole result is finite.
+// The one operation every solver step is made of: out = sum_j c_j term_j, on the CPU in a single
+// pass over memory. Terms may be of any floating type; the sum is taken in double precision on the
+// CPU and in out's own type on other devices. `out` is float32 or float64, contiguous, and may be
+// one of the terms. Every element is summed in the same order whatever the batch size and thread
+// count. Returns whether the whole result is finite.
 bool combine(torch::Tensor& out, const std::vector<torch::Tensor>& terms,
              const std::vector<double>& coefficients);
 

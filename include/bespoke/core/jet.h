@@ -51,6 +51,10 @@ inline Jet expm1(const Jet& a) {
   const double e = std::exp(a.value);
   return chain(a, std::expm1(a.value), e, e);
 }
+inline Jet log(const Jet& a) {
+  const double inverse = 1 / a.value;
+  return chain(a, std::log(a.value), inverse, -inverse * inverse);
+}
 inline Jet sin(const Jet& a) {
   const double s = std::sin(a.value);
   return chain(a, s, std::cos(a.value), -s);

@@ -14,7 +14,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  void update(double fraction, const std::string& note = "");
+  void update(double fraction);
 
  private:
   std::string label_;

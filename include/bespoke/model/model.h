@@ -35,6 +35,10 @@ class Model {
   // The precision it computes in; decides how near a singular end it can be trusted.
   virtual torch::ScalarType dtype() const = 0;
 };
+
+// safe_margin of the model's precision.
+double safe_margin(const Model& model);
+
 using ModelPtr = std::shared_ptr<const Model>;
 
 // A velocity field u(t, x), the right-hand side of the sampling ODE.

@@ -41,14 +41,17 @@ struct DataNoise {
 template <class T>
 DataNoise<T> output_in_terms_of_data_and_noise(Prediction prediction, const BasicPoint<T>& p);
 
-// The nearest time at which D, E and u can be computed from the prediction. A noise prediction
+// The nearest time at which D and E can be computed from the prediction. A noise prediction
 // says nothing of the data where alpha = 0, a data prediction nothing of the noise where
 // sigma = 0, and a velocity is infinite where sigma' is (VP at t = 1); there the conversion is
 // taken a hair inside, at snr = margin or 1 / margin.
 double safe_time(Prediction prediction, const Schedule& schedule, double t, double margin);
 
-// Its error is of the order of margin^2, the rounding of the division margin * epsilon: the root
-// of the machine epsilon balances the two.
-double safe_margin(bool double_precision);
+// The same for the velocity, which is infinite wherever sigma' is, whatever the prediction.
+double safe_velocity_time(Prediction prediction, const Schedule& schedule, double t, double margin);
+
+// How near an end a model of this machine epsilon is trusted. Moving by the margin costs an error
+// of its order in u, dividing by it one of epsilon / margin: the root balances the two.
+double safe_margin(double epsilon);
 
 }  // namespace bespoke

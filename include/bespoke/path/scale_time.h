@@ -21,8 +21,6 @@ class ScaleTime {
 };
 using ScaleTimePtr = std::shared_ptr<const ScaleTime>;
 
-ScaleTimePtr identity_transform();
-
 // The transformation that moves a model from one schedule to another:
 //   t_r = snr^-1(bar snr(r)),  s_r = bar alpha / alpha = bar sigma / sigma.
 // Where bar snr(r) leaves the range of snr, t is clipped and s follows the larger of the two.

@@ -22,7 +22,7 @@ class Table {
 
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
-  // One cell per column: strings, numbers or null (an empty cell).
+  // One cell per column: strings, numbers or null (nothing to show).
   void add_row(std::vector<nlohmann::json> cells);
 
   // `title` says what the figures are of; it is left out of csv and json, whose columns must do.

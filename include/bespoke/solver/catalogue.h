@@ -17,6 +17,9 @@ struct SolverRequest {
   SchedulePtr schedule;
   std::string grid;                // empty: the entry's own default
   bool lower_order_final = false;  // for multistep exponential methods
+  // The velocity the solver will run on is infinite at the end of the grid, whatever `schedule`
+  // says: set by make_solver_via.
+  bool infinite_at_end = false;
 };
 
 // A solver by name. This list feeds the command line, the documentation and the tests; a new
@@ -30,7 +33,7 @@ struct CatalogueEntry {
   std::string default_grid;
   bool can_lower_order;  // takes lower_order_final
 
-  // Steps of the grid that spend exactly nfe evaluations; 0 if that cannot be done.
+  // Steps of the grid that spend exactly nfe >= 1 evaluations; 0 if that cannot be done.
   std::function<int(int nfe)> steps;
   std::function<NsSolver(const SolverRequest&, const std::vector<double>& grid)> build;
 
@@ -43,6 +46,9 @@ CatalogueEntry runge_kutta_entry(std::string name, std::string description, int 
                                  const ButcherTableau& tableau);
 CatalogueEntry multistep_entry(std::string name, std::string description, int order,
                                const MultistepRule& rule);
+
+// Throws a usage error unless 1 <= nfe <= kMostEvaluations.
+void check_nfe(int64_t nfe);
 
 const std::vector<CatalogueEntry>& catalogue();
 const CatalogueEntry& find_solver(const std::string& name);

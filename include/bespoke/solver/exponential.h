@@ -15,9 +15,6 @@ namespace bespoke {
 // Where lambda is infinite at an end of a step (FM-OT at t = 0, any path at t = 1) a method whose
 // variable is infinite there takes the step by DDIM, in as many equal substeps as it has stages.
 
-// Order one: x' = alpha' D + sigma' E.
-NsSolver ddim(const Schedule& schedule, const std::vector<double>& grid);
-
 // The variable in which D or E is a polynomial through its last values.
 enum class PolynomialIn { lambda, rho, t };
 
@@ -26,15 +23,17 @@ struct MultistepOptions {
   bool lower_order_final = false;  // let the order fall to one towards the last step
 };
 
-// Exponential Adams-Bashforth. In lambda it is DEIS's log-rho AB for noise; in rho and t (noise
-// only) it is DEIS's rho-AB and tAB.
+// Exponential Adams-Bashforth; of order one it is DDIM, x' = alpha' D + sigma' E. In lambda it is
+// DEIS's log-rho AB for noise; in rho and t (noise only) it is DEIS's rho-AB and tAB.
 NsSolver exponential_multistep(const Schedule& schedule, const std::vector<double>& grid,
                                Prediction form, PolynomialIn variable,
                                const MultistepOptions& options);
 
-// Runge-Kutta in rho on E, or in snr on D; one tableau per step.
+// Runge-Kutta in rho on E, or in snr on D; one tableau per step. `infinite_at_end` as for
+// runge_kutta.
 NsSolver exponential_runge_kutta(const Schedule& schedule, const std::vector<double>& grid,
-                                 Prediction form, const std::vector<ButcherTableau>& tableaus);
+                                 Prediction form, const std::vector<ButcherTableau>& tableaus,
+                                 bool infinite_at_end = false);
 
 // iPNDM: DDIM steps on a noise extrapolated with the Adams-Bashforth weights of equal steps.
 NsSolver ipndm(const Schedule& schedule, const std::vector<double>& grid, int order = 4);

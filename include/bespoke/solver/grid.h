@@ -23,4 +23,7 @@ const std::vector<GridEntry>& grid_registry();
 // run may begin after 0 and end before 1.
 std::vector<double> make_grid(const std::string& text, int steps, const Schedule& schedule);
 
+// The same grid, but starting no earlier than `start` unless its text says where it starts.
+std::string grid_from(const std::string& text, double start, const Schedule& schedule);
+
 }  // namespace bespoke

@@ -6,6 +6,9 @@
 
 namespace bespoke {
 
+// The most evaluations a solver may have: far beyond use, low enough to catch nonsense.
+constexpr int kMostEvaluations = 10000;
+
 // A Non-Stationary solver, the one type of every fixed-step solver here. With u_j = u(t_j, x_j),
 //   x_{i+1} = a_i x_0 + sum_{j <= i} b_ij u_j,   i = 0 ... n-1.
 // The field is evaluated at t_0 ... t_{n-1} and never at t_n. Times may repeat (RK4, Heun) but not

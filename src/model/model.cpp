@@ -1,8 +1,23 @@
 #include <torch/torch.h>
 
+#include <limits>
+
 #include "bespoke/model/model.h"
 
 namespace bespoke {
+
+double safe_margin(const Model& model) {
+  switch (model.dtype()) {
+    case torch::kDouble:
+      return safe_margin(std::numeric_limits<double>::epsilon());
+    case torch::kHalf:
+      return safe_margin(0x1p-10);
+    case torch::kBFloat16:
+      return safe_margin(0x1p-7);
+    default:
+      return safe_margin(double{std::numeric_limits<float>::epsilon()});
+  }
+}
 
 Conditions select(const Conditions& conditions, const torch::Tensor& index) {
   Conditions selected;

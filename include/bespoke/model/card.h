@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "bespoke/core/jet.h"
+#include "bespoke/path/prediction.h"
+#include "bespoke/path/schedule.h"
+
+namespace bespoke {
+
+// How the network counts time. Ours runs from 0 at the noise to 1 at the data.
+enum class TimeConvention {
+  noise_to_data,  // t
+  data_to_noise,  // 1 - t
+  index,          // N (1 - t) - 1: the index of N discrete levels, fractional in between
+  sigma,          // sigma / alpha
+  log_sigma,      // log(sigma / alpha) / 4, EDM's c_noise
+};
+
+struct TimeCard {
+  TimeConvention convention = TimeConvention::noise_to_data;
+  double scale = 1;      // multiplied onto the above
+  int64_t levels = 0;    // N, for index
+  bool integer = false;  // rounded to a whole index and passed as int64
+};
+
+// One argument of the network after x and t: an integer per sample.
+struct ConditionCard {
+  std::string name;
+  int64_t classes = 0;  // values 0 ... classes - 1
+  int64_t null = -1;    // the value that stands for "no condition"; -1 if there is none
+};
+
+// model.json, beside the weights: what the network is and how it is called.
+struct ModelCard {
+  std::string name;
+  std::string format;             // "torchscript"
+  std::filesystem::path weights;  // resolved against the card's folder
+  std::string weights_sha256;     // empty: not checked
+  std::vector<int64_t> sample_shape;
+  double least = -1, most = 1;  // value range of the data
+  Prediction prediction = Prediction::velocity;
+  SchedulePtr schedule;
+  TimeCard time;
+  std::vector<ConditionCard> conditions;
+  std::string licence, source;
+};
+
+// Checks every key; a mistake is one sentence that names the key.
+ModelCard parse_model_card(const std::string& text, const std::filesystem::path& path);
+ModelCard read_model_card(const std::filesystem::path& path);
+
+// Our time as the network's, with its derivative.
+Jet network_time(const TimeCard& card, const Schedule& schedule, double t);
+
+}  // namespace bespoke

@@ -1,0 +1,311 @@
+// Every prediction and time convention, as TorchScript modules around the analytic Gaussian, must
+// give the samples of the analytic field.
+
+#include "bespoke/model/torchscript.h"
+
+#include <gtest/gtest.h>
+#include <torch/script.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "bespoke/core/error.h"
+#include "bespoke/core/file.h"
+#include "bespoke/core/sha256.h"
+#include "bespoke/model/fields.h"
+#include "bespoke/solver/catalogue.h"
+#include "bespoke/solver/sampler.h"
+#include "support.h"
+
+namespace bespoke {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using testing::relative_error;
+
+constexpr int64_t kDimension = 6;
+constexpr int64_t kLevels = 1000;
+
+class TorchScript : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() /
+              (std::string("bespoke_ts_") +
+               ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  // A module with the mixture's numbers as buffers and the given body of forward.
+  void save(const std::string& source, torch::ScalarType dtype = torch::kFloat) const {
+    const Mixture mixture = testing::small_mixture(kDimension, 4, 2);
+    torch::jit::Module module("mixture");
+    module.register_buffer("means", mixture.means);
+    module.register_buffer("variances", torch::tensor(mixture.deviations, torch::kDouble).pow(2));
+    module.register_buffer("classes", torch::tensor(mixture.classes, torch::kLong));
+    module.define(kPosterior);
+    module.define(source);
+    module.to(dtype);
+    module.save((folder_ / "weights.pt").string());
+  }
+
+  static json card(const std::string& prediction, const json& schedule, const json& time) {
+    return {{"format", "torchscript"},
+            {"weights", "weights.pt"},
+            {"sample_shape", {kDimension}},
+            {"prediction", prediction},
+            {"schedule", schedule},
+            {"time", time},
+            {"conditions", {{{"name", "y"}, {"classes", 2}, {"null", 2}}}}};
+  }
+
+  ModelPtr load(const json& document, torch::ScalarType dtype = torch::kDouble) const {
+    return load_torchscript(parse_model_card(document.dump(), folder_ / "model.json"),
+                            {torch::kCPU, dtype});
+  }
+
+  // The data prediction at (alpha, sigma) [batch, 1], for class y with 2 the null class.
+  static constexpr char kPosterior[] = R"(
+def data(self, x, alpha, sigma, y):
+    v = alpha * alpha * self.variances.unsqueeze(0) + sigma * sigma
+    z = x.unsqueeze(1) - alpha.unsqueeze(2) * self.means.unsqueeze(0)
+    log_weight = -0.5 * float(x.size(1)) * torch.log(v) - (z * z).sum(2) / (2.0 * v)
+    other = (self.classes.unsqueeze(0) != y.unsqueeze(1)) * (y != 2).unsqueeze(1)
+    log_weight = log_weight.masked_fill(other, -1.0e30)
+    gain = (alpha * self.variances.unsqueeze(0) / v).unsqueeze(2)
+    return (torch.softmax(log_weight, 1).unsqueeze(2) * (self.means.unsqueeze(0) + gain * z)).sum(1)
+)";
+
+  // Samples of the loaded card and of the analytic model, with classes and the null class.
+  void expect_same_samples(const json& document, Prediction prediction, const std::string& grid,
+                           double tolerance, torch::ScalarType dtype = torch::kDouble) const {
+    const ModelPtr loaded = load(document, dtype);
+    const SchedulePtr schedule = loaded->schedule();
+    const ModelPtr analytic =
+        mixture_model(testing::small_mixture(kDimension, 4, 2), schedule, prediction);
+    const auto x0 = testing::starting_noise(*analytic, 5);
+    const auto labels = torch::tensor({0, 1, 2, 1, 0}, torch::kLong);
+    const NsSolver solver = make_solver("midpoint", {8, schedule, grid, false});
+    const auto expected = sample(solver, VelocityField(analytic), x0, {{"class", labels}});
+    const auto got = sample(solver, VelocityField(loaded), x0, {{"y", labels}});
+    EXPECT_LT(relative_error(got, expected), tolerance) << document.dump();
+  }
+
+  fs::path folder_;
+};
+
+// alpha and sigma from the network's own time, for each way of counting it on the VP path.
+std::string vp_forward(const std::string& s, const std::string& output) {
+  return "def forward(self, x, time, y):\n    s = (" + s + ").unsqueeze(1)\n" +
+         R"(    alpha = torch.exp(-s * s * (19.9 / 4.0) - s * 0.05)
+    sigma = torch.sqrt(1.0 - alpha * alpha)
+    D = self.data(x, alpha, sigma, y)
+    E = (x - alpha * D) / sigma
+    rate = alpha * (s * 9.95 + 0.05)
+    return )" +
+         output + "\n";
+}
+
+const json kVp = {{"name", "vp"}};
+
+TEST_F(TorchScript, EveryPredictionGivesTheAnalyticSamples) {
+  const std::vector<std::pair<std::string, std::string>> outputs = {
+      {"data", "D"},
+      {"noise", "E"},
+      {"v", "alpha * E - sigma * D"},
+      {"velocity", "rate * D - alpha * rate / sigma * E"},
+      {"edm",
+       "sigma / (0.5 * torch.sqrt(sigma * sigma + 0.25 * alpha * alpha)) * D - alpha * 0.5 / "
+       "torch.sqrt(sigma * sigma + 0.25 * alpha * alpha) * E"}};
+  for (const auto& [prediction, output] : outputs) {
+    save(vp_forward("1.0 - time", output), torch::kDouble);
+    const json document = card(prediction, kVp, {{"convention", "noise-to-data"}});
+    expect_same_samples(document, parse_prediction(prediction), "uniform-t:end=0.99", 1e-9);
+    expect_same_samples(document, parse_prediction(prediction), "uniform-t:end=0.99", 1e-4,
+                        torch::kFloat);
+  }
+}
+
+TEST_F(TorchScript, EveryTimeConventionGivesTheAnalyticSamples) {
+  // Each network turns its own time back into s = 1 - t.
+  const std::string from_rho =
+      "(torch.sqrt(0.0025 + 19.9 * 0.5 * torch.log(1.0 + rho * rho)) - 0.05) / 9.95";
+  const auto with_rho = [&](const std::string& rho) {
+    std::string text = from_rho;
+    for (size_t at; (at = text.find("rho")) != std::string::npos;) text.replace(at, 3, rho);
+    return text;
+  };
+  const std::vector<std::pair<json, std::string>> conventions = {
+      {{{"convention", "noise-to-data"}, {"scale", 1000}}, "1.0 - time / 1000.0"},
+      {{{"convention", "data-to-noise"}}, "time"},
+      {{{"convention", "data-to-noise"}, {"scale", 999}}, "time / 999.0"},
+      {{{"convention", "index"}, {"levels", kLevels}}, "(time + 1.0) / 1000.0"},
+      {{{"convention", "sigma"}}, with_rho("time")},
+      {{{"convention", "log-sigma"}}, with_rho("torch.exp(4.0 * time)")}};
+  for (const auto& [time, source] : conventions) {
+    save(vp_forward(source, "E"), torch::kDouble);
+    expect_same_samples(card("noise", kVp, time), Prediction::noise, "uniform-t:end=0.99", 1e-9);
+  }
+}
+
+TEST_F(TorchScript, IntegerTimesAreRoundedAndPassedAsIntegers) {
+  save(vp_forward("(time.to(x.dtype) + 1.0) / 1000.0", "E"), torch::kDouble);
+  const json document =
+      card("noise", kVp, {{"convention", "index"}, {"levels", kLevels}, {"integer", true}});
+  // On times that are indices, and with Euler so that no stage lies between them.
+  const ModelPtr loaded = load(document);
+  const ModelPtr analytic =
+      mixture_model(testing::small_mixture(kDimension, 4, 2), vp_schedule(), Prediction::noise);
+  const auto x = testing::starting_noise(*analytic, 3);
+  const auto labels = torch::full({3}, 2, torch::kLong);
+  const auto at = [&](const ModelPtr& model, double t) {
+    return model->predict(x, torch::full({3}, t, torch::kDouble),
+                          {{"y", labels}, {"class", labels}});
+  };
+  EXPECT_LT(relative_error(at(loaded, 0.5), at(analytic, 0.5)), 1e-10);
+  EXPECT_LT(relative_error(at(loaded, 0.5002), at(analytic, 0.5)), 1e-10);
+}
+
+TEST_F(TorchScript, GradientsInStateAndTimeAreThoseOfTheAnalyticModel) {
+  save(vp_forward("time / 1000.0", "E"), torch::kDouble);
+  const json document = card("noise", kVp, {{"convention", "data-to-noise"}, {"scale", 1000}});
+  const ModelPtr analytic =
+      mixture_model(testing::small_mixture(kDimension, 4, 2), vp_schedule(), Prediction::noise);
+  const auto labels = torch::tensor({0, 1, 2}, torch::kLong);
+  const auto gradients = [&](const ModelPtr& model) {
+    auto x = testing::starting_noise(*analytic, 3).requires_grad_();
+    auto t = torch::full({3}, 0.4, torch::kDouble).requires_grad_();
+    const auto c = normal_noise(9, 0, 3, {kDimension});
+    (VelocityField(model).velocity(x, t, {{"y", labels}, {"class", labels}}) * c).sum().backward();
+    return std::make_pair(x.grad(), t.grad());
+  };
+  const auto got = gradients(load(document)), expected = gradients(analytic);
+  EXPECT_LT(relative_error(got.first, expected.first), 1e-9);
+  EXPECT_LT(relative_error(got.second, expected.second), 1e-9);
+}
+
+TEST_F(TorchScript, HalfPrecisionWeightsAreConverted) {
+  save("def forward(self, x, time, y):\n    return x + self.means[0].to(x.dtype)\n", torch::kHalf);
+  const json document = card("velocity", {{"name", "fm-ot"}}, {{"convention", "noise-to-data"}});
+  for (const auto dtype : {torch::kFloat, torch::kDouble, torch::kBFloat16}) {
+    const ModelPtr model = load(document, dtype);
+    const auto u =
+        model->predict(torch::zeros({2, kDimension}), torch::zeros({2}, torch::kDouble), {});
+    EXPECT_EQ(u.scalar_type(), dtype);
+    EXPECT_LT(
+        relative_error(u[0].to(torch::kDouble), testing::small_mixture(kDimension, 4, 2).means[0]),
+        1e-2);
+  }
+}
+
+TEST_F(TorchScript, SplitsABatchThatDoesNotFit) {
+  // A module that cannot take more than three samples, with the message LibTorch gives.
+  save(R"(
+def forward(self, x, time, y):
+    assert x.size(0) <= 3, "DefaultCPUAllocator: can't allocate memory: you tried to allocate"
+    return x * 2.0
+)");
+  const json document = card("velocity", {{"name", "fm-ot"}}, {{"convention", "noise-to-data"}});
+  const ModelPtr model = load(document, torch::kFloat);
+  const auto x = torch::rand({11, kDimension});
+  EXPECT_TRUE(torch::equal(model->predict(x, torch::zeros({11}, torch::kDouble), {}), 2 * x));
+  save(
+      "def forward(self, x, time, y):\n    assert False, \"CUDA out of memory\"\n    return "
+      "x\n");
+  try {
+    load(document)->predict(x, torch::zeros({11}, torch::kDouble), {});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), 4);
+  }
+}
+
+// One sentence with `expected` in it, and exit code 3.
+template <class Action>
+void expect_refused(Action action, const std::string& expected) {
+  try {
+    action();
+    ADD_FAILURE() << "accepted what should say: " << expected;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), 3) << error.what();
+    EXPECT_NE(std::string(error.what()).find(expected), std::string::npos) << error.what();
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(TorchScript, SaysWhatIsWrongWithTheWeights) {
+  json document = card("velocity", {{"name", "fm-ot"}}, {{"convention", "noise-to-data"}});
+  const auto loading = [&] { load(document); };
+  expect_refused(loading, "No such file");
+  save("def forward(self, x, time, y):\n    return x\n");
+  const std::string content = read_file(folder_ / "weights.pt");
+  document["weights_sha256"] = sha256(content);
+  EXPECT_NO_THROW(loading());
+  document["weights_sha256"] = std::string(64, '0');
+  expect_refused(loading, "is not the file the card was written for");
+  document.erase("weights_sha256");
+  write_file_atomically(folder_ / "weights.pt", content.substr(0, content.size() / 2));
+  expect_refused(loading, "truncated");
+  write_file_atomically(folder_ / "weights.pt", "import torch\n");
+  expect_refused(loading, "not a TorchScript file");
+  torch::save(torch::ones({3}), (folder_ / "weights.pt").string());
+  EXPECT_THROW(
+      load(document)->predict(torch::zeros({1, kDimension}), torch::zeros({1}, torch::kDouble), {}),
+      Error);
+  document["format"] = "onnx";
+  expect_refused(loading, "the formats are: torchscript");
+}
+
+TEST_F(TorchScript, SaysWhatIsWrongWithTheCall) {
+  const json document = card("velocity", {{"name", "fm-ot"}}, {{"convention", "noise-to-data"}});
+  const auto calling = [&] {
+    load(document)->predict(torch::zeros({2, kDimension}), torch::zeros({2}, torch::kDouble), {});
+  };
+  save("def forward(self, x, time, y):\n    return x[:, :3]\n");
+  expect_refused(calling, "shape 2x3 for an input of shape 2x6");
+  save("def forward(self, x, time, y):\n    return torch.mm(x, x)\n");
+  expect_refused(calling, "failed when it was called as the card says");
+  save("def forward(self, x, time):\n    return x\n");
+  expect_refused(calling, "failed when it was called as the card says");
+  json strict = document;
+  strict["conditions"][0].erase("null");
+  save("def forward(self, x, time, y):\n    return x\n");
+  expect_refused(
+      [&] {
+        load(strict)->predict(torch::zeros({2, kDimension}), torch::zeros({2}, torch::kDouble), {});
+      },
+      "needs the condition 'y' (0 to 1)");
+}
+
+TEST_F(TorchScript, RefusesEachMistakeInACard) {
+  const json good = card("velocity", {{"name", "fm-ot"}}, {{"convention", "noise-to-data"}});
+  const auto refused = [&](const std::function<void(json&)>& change, const std::string& expected) {
+    json document = good;
+    change(document);
+    expect_refused([&] { parse_model_card(document.dump(), "model.json"); }, expected);
+  };
+  EXPECT_NO_THROW(parse_model_card(good.dump(), "model.json"));
+  expect_refused([] { parse_model_card("{", "model.json"); }, "not a JSON file");
+  for (const auto& key : {"format", "weights", "sample_shape", "prediction", "schedule", "time"}) {
+    refused([&](json& d) { d.erase(key); }, std::string("key \"") + key + "\" is missing");
+  }
+  refused([](json& d) { d["predictoin"] = 1; }, "did you mean 'prediction'?");
+  refused([](json& d) { d["prediction"] = "epsilon"; }, "unknown prediction 'epsilon'");
+  refused([](json& d) { d["schedule"] = {{"name", "vpp"}}; }, "did you mean 'vp'?");
+  refused([](json& d) { d["sample_shape"] = {3, -1}; }, "sample_shape[1]");
+  refused([](json& d) { d["sample_shape"] = 3; }, "sample_shape");
+  refused([](json& d) { d["value_range"] = {1, -1}; }, "value_range");
+  refused([](json& d) { d["time"] = {{"convention", "backwards"}}; }, "unknown time convention");
+  refused([](json& d) { d["time"] = {{"convention", "index"}}; }, "\"levels\"");
+  refused([](json& d) { d["time"]["levels"] = 1000; }, "\"levels\"");
+  refused([](json& d) { d["time"]["integer"] = true; }, "\"integer\"");
+  refused([](json& d) { d["time"]["scale"] = 0; }, "scale must not be 0");
+  refused([](json& d) { d["conditions"][0]["clases"] = 3; }, "did you mean 'classes'?");
+  refused([](json& d) { d["conditions"][0]["null"] = "none"; }, "conditions[0].null");
+  refused([](json& d) { d["conditions"] = 3; }, "must be a list");
+}
+
+}  // namespace
+}  // namespace bespoke
