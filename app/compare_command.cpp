@@ -17,7 +17,7 @@ namespace bespoke {
 
 namespace {
 
-struct Options {
+struct CompareCommandOptions {
   ModelOptions model;
   SolverOptions solver;
   std::string solvers = "euler,midpoint,heun,ab2,ddim,dpm++2m,unipc2-bh2,exp-ab2-noise,deis-t-ab2";
@@ -36,8 +36,8 @@ SolverOptions options_for(const std::string& name, const SolverOptions& options)
 }
 
 // Every solver at every NFE it can spend; a file at its own, which joins the list.
-std::vector<Contender> contenders(const Options& options, const FieldDescription& field,
-                                  std::vector<int64_t>& nfes) {
+std::vector<Contender> contenders(const CompareCommandOptions& options,
+                                  const FieldDescription& field, std::vector<int64_t>& nfes) {
   std::vector<Contender> list;
   for (const auto& name : split(options.solvers, ',')) {
     const auto add = [&](int64_t nfe) {
@@ -89,7 +89,7 @@ Table long_table(const Comparison& comparison, const LoadedModel& loaded) {
   return table;
 }
 
-void run_compare(const Options& options) {
+void run_compare(const CompareCommandOptions& options) {
   const TableFormat format = parse_table_format(options.format);
   std::vector<int64_t> nfes = parse_integer_list(options.nfe, "--nfe");
   for (const int64_t nfe : nfes) check_nfe(nfe);
@@ -121,7 +121,7 @@ void run_compare(const Options& options) {
 }  // namespace
 
 void add_compare_command(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CompareCommandOptions>();
   auto* command = app.add_subcommand(
       "compare",
       "Measure how near solvers come to the model's own samples, from the same noise.\n\n"

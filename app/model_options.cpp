@@ -124,7 +124,7 @@ OpenModel open_card(const ModelOptions& options, torch::ScalarType dtype) {
   return {load_torchscript(card, {parse_device(options.device), dtype}), card.conditions};
 }
 
-const ConditionCard& find_condition(const OpenModel& open, const std::string& name) {
+ConditionCard find_condition(const OpenModel& open, const std::string& name) {
   std::vector<std::string> names;
   for (const auto& condition : open.conditions) {
     if (condition.name == name) return condition;
@@ -163,7 +163,7 @@ Conditions parse_conditions(const OpenModel& open, const std::vector<std::string
     if (equals == std::string::npos) {
       throw usage_error("conditions are written --cond NAME=VALUE, found '{}'", text);
     }
-    const ConditionCard& condition = find_condition(open, text.substr(0, equals));
+    const ConditionCard condition = find_condition(open, text.substr(0, equals));
     conditions[condition.name] = condition_values(condition, text.substr(equals + 1), count);
   }
   return conditions;

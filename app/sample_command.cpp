@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "bespoke/core/batches.h"
-#include "bespoke/core/error.h"
+#include "bespoke/core/file.h"
 #include "bespoke/core/progress.h"
 #include "bespoke/io/safetensors.h"
 #include "bespoke/model/fields.h"
@@ -22,7 +22,7 @@ namespace {
 
 constexpr char kReference[] = "reference";
 
-struct Options {
+struct SampleCommandOptions {
   ModelOptions model;
   SolverOptions solver;
   std::string name = "midpoint";
@@ -71,19 +71,7 @@ Samples sample_solver(const LoadedModel& loaded, const NsSolver& solver, int64_t
   return {torch::cat(parts), static_cast<double>(solver.nfe())};
 }
 
-// Found out before the work rather than after it.
-std::filesystem::path output_file(const std::string& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) {
-    throw Error(ErrorKind::failed,
-                fmt::format("cannot create the folder '{}': {}; choose another -o", folder,
-                            error.message()));
-  }
-  return std::filesystem::path(folder) / "samples.safetensors";
-}
-
-Samples draw(const Options& options, const LoadedModel& loaded) {
+Samples draw(const SampleCommandOptions& options, const LoadedModel& loaded) {
   if (options.name == kReference) {
     return sample_reference(loaded, options.tolerance, options.model.batch);
   }
@@ -95,9 +83,10 @@ Samples draw(const Options& options, const LoadedModel& loaded) {
                        options.model.batch);
 }
 
-void run_sample(const Options& options) {
+void run_sample(const SampleCommandOptions& options) {
   const LoadedModel loaded = load_model(options.model);
-  const auto path = output_file(options.output);
+  make_folders(options.output);  // before the work, so that a bad -o is found out at once
+  const auto path = std::filesystem::path(options.output) / "samples.safetensors";
   const auto start = std::chrono::steady_clock::now();
   const Samples samples = draw(options, loaded);
   const double seconds =
@@ -111,7 +100,7 @@ void run_sample(const Options& options) {
 }  // namespace
 
 void add_sample_command(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<SampleCommandOptions>();
   auto* command = app.add_subcommand(
       "sample",
       "Draw samples with any solver and write them as safetensors.\n\n"

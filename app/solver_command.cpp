@@ -12,14 +12,14 @@ namespace bespoke {
 
 namespace {
 
-struct Options {
+struct SolverCommandOptions {
   std::string name, output;
   std::string schedule = "fm-ot", prediction = "velocity";
   std::string nfe = "8";
   SolverOptions solver;
 };
 
-void run_solver(const Options& options) {
+void run_solver(const SolverCommandOptions& options) {
   const FieldDescription field = {parse_prediction(options.prediction),
                                   make_schedule(options.schedule), 0};
   const int64_t nfe = parse_integer(options.nfe, "--nfe");
@@ -38,7 +38,7 @@ void run_solver(const Options& options) {
 }  // namespace
 
 void add_solver_command(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<SolverCommandOptions>();
   auto* command = app.add_subcommand(
       "solver",
       "Print a solver's Non-Stationary coefficients, or write them as a .solver.json.\n\n"

@@ -1,6 +1,7 @@
 #include "bespoke/core/file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -58,6 +59,22 @@ void write_file_atomically(const fs::path& path, const std::string& content) {
     const Error error = cannot_write(path);
     ::unlink(temporary.c_str());
     throw error;
+  }
+}
+
+void make_folders(const fs::path& path) {
+  const std::string text = path.string();
+  for (size_t end = 0; end != std::string::npos;) {
+    end = text.find('/', end + 1);
+    const std::string part = text.substr(0, end);
+    if (::mkdir(part.c_str(), 0755) != 0 && errno != EEXIST) {
+      throw Error(ErrorKind::failed, fmt::format("cannot make the folder '{}': {}; choose another",
+                                                 text, std::strerror(errno)));
+    }
+  }
+  struct stat status;
+  if (::stat(text.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) {
+    throw Error(ErrorKind::failed, fmt::format("'{}' is a file, a folder is needed", text));
   }
 }
 

@@ -12,6 +12,7 @@
 #include "bespoke/io/safetensors.h"
 #include "bespoke/io/solver_file.h"
 #include "bespoke/solver/catalogue.h"
+#include "temporary_folder.h"
 
 namespace bespoke {
 namespace {
@@ -25,15 +26,6 @@ struct Outcome {
 
 class CommandLine : public ::testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = fs::temp_directory_path() /
-              (std::string("bespoke_cli_") +
-               ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   Outcome run(const std::string& arguments) const {
     const std::string command = "cd '" + folder_.string() + "' && '" BESPOKE_BINARY "' " +
                                 arguments + " >out.txt 2>err.txt";
@@ -50,7 +42,8 @@ class CommandLine : public ::testing::Test {
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
   }
 
-  fs::path folder_;
+  testing::TemporaryFolder temporary_;
+  fs::path folder_ = temporary_.path();
 };
 
 TEST_F(CommandLine, HelpShowsExamplesAndSucceeds) {
@@ -211,7 +204,7 @@ TEST_F(CommandLine, SaysWhenMemoryRunsOut) {
 
 TEST_F(CommandLine, FindsAnUnusableOutputBeforeTheWork) {
   write_file_atomically(folder_ / "taken", "a file");
-  expect_failure("sample --solver euler -o taken/inside", 1, "choose another -o");
+  expect_failure("sample --solver euler -o taken/inside", 1, "choose another");
   const std::string command = "'" BESPOKE_BINARY "' solver rk4 --nfe 400 >/dev/full 2>/dev/null";
   EXPECT_EQ(WEXITSTATUS(std::system(command.c_str())), 1);
 }

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
+
 #include "bespoke/core/error.h"
+#include "temporary_folder.h"
 
 namespace bespoke {
 namespace {
@@ -11,12 +14,17 @@ namespace fs = std::filesystem;
 
 class FileTest : public ::testing::Test {
  protected:
-  void SetUp() override { fs::create_directories(folder_); }
-  void TearDown() override { fs::remove_all(folder_); }
-  fs::path folder_ =
-      fs::temp_directory_path() /
-      ("bespoke_file_test_" + std::to_string(::testing::UnitTest::GetInstance()->random_seed()) +
-       ::testing::UnitTest::GetInstance()->current_test_info()->name());
+  // What is in the folder, by name.
+  std::string listing() const {
+    FILE* pipe = ::popen(("ls -A '" + folder_.string() + "'").c_str(), "r");
+    char buffer[4096];
+    std::string names(buffer, std::fread(buffer, 1, sizeof(buffer), pipe));
+    ::pclose(pipe);
+    return names;
+  }
+
+  testing::TemporaryFolder temporary_;
+  fs::path folder_ = temporary_.path();
 };
 
 TEST_F(FileTest, WritesAndReadsWhole) {
@@ -25,17 +33,24 @@ TEST_F(FileTest, WritesAndReadsWhole) {
   EXPECT_EQ(read_file(folder_ / "x"), content);
   write_file_atomically(folder_ / "x", "new");
   EXPECT_EQ(read_file(folder_ / "x"), "new");
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1)
-      << "a temporary was left behind";
+  EXPECT_EQ(listing(), "x\n") << "a temporary was left behind";
 }
 
 TEST_F(FileTest, AFailedWriteLeavesTheOldContent) {
   // The target is a folder that is not empty: the rename must fail.
-  fs::create_directories(folder_ / "taken" / "inside");
+  make_folders(folder_ / "taken" / "inside");
   EXPECT_THROW(write_file_atomically(folder_ / "taken", "new"), Error);
   EXPECT_TRUE(fs::is_directory(folder_ / "taken" / "inside"));
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1);
+  EXPECT_EQ(listing(), "taken\n");
   EXPECT_THROW(write_file_atomically(folder_ / "no" / "such" / "folder", "x"), Error);
+}
+
+TEST_F(FileTest, MakesFoldersOrSaysWhyNot) {
+  make_folders(folder_ / "a" / "b" / "c");
+  make_folders(folder_ / "a" / "b" / "c");
+  write_file_atomically(folder_ / "a" / "b" / "c" / "x", "content");
+  EXPECT_THROW(make_folders(folder_ / "a" / "b" / "c" / "x"), Error);
+  EXPECT_THROW(make_folders(folder_ / "a" / "b" / "c" / "x" / "y"), Error);
 }
 
 TEST_F(FileTest, SaysWhyItCannotRead) {

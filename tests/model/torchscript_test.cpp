@@ -16,6 +16,7 @@
 #include "bespoke/solver/catalogue.h"
 #include "bespoke/solver/sampler.h"
 #include "support.h"
+#include "temporary_folder.h"
 
 namespace bespoke {
 namespace {
@@ -29,15 +30,6 @@ constexpr int64_t kLevels = 1000;
 
 class TorchScript : public ::testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = fs::temp_directory_path() /
-              (std::string("bespoke_ts_") +
-               ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   // A module with the mixture's numbers as buffers and the given body of forward.
   void save(const std::string& source, torch::ScalarType dtype = torch::kFloat) const {
     const Mixture mixture = testing::small_mixture(kDimension, 4, 2);
@@ -93,7 +85,8 @@ def data(self, x, alpha, sigma, y):
     EXPECT_LT(relative_error(got, expected), tolerance) << document.dump();
   }
 
-  fs::path folder_;
+  testing::TemporaryFolder temporary_;
+  fs::path folder_ = temporary_.path();
 };
 
 // alpha and sigma from the network's own time, for each way of counting it on the VP path.

@@ -67,7 +67,8 @@ TEST(Sampler, NamesTheStepTimeAndSampleOfANaN) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::diverged);
-    EXPECT_NE(std::string(error.what()).find("step 3 of 4 (t = 0.5, sample 2 of the batch)"), std::string::npos)
+    EXPECT_NE(std::string(error.what()).find("step 3 of 4 (t = 0.5, sample 2 of the batch)"),
+              std::string::npos)
         << error.what();
   }
 }
