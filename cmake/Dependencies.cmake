@@ -6,6 +6,15 @@ find_package(fmt REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)  # LibTorch's parallel_for is compiled into our files
 
+# LibTorch 2 carries fmt headers of its own, found before any other, so there fmt's library must not
+# be linked. Without them the library is taken: compiling fmt into every file doubles the build.
+set(BESPOKE_FMT fmt::fmt)
+foreach(directory IN LISTS TORCH_INCLUDE_DIRS)
+  if(EXISTS ${directory}/fmt/format.h)
+    set(BESPOKE_FMT fmt::fmt-header-only)
+  endif()
+endforeach()
+
 # Libraries that later parts use where they are there; without them those parts are left out.
 function(bespoke_optional name found)
   if(${found})
