@@ -9,8 +9,9 @@ find_package(OpenMP REQUIRED COMPONENTS CXX)  # LibTorch's parallel_for is compi
 # LibTorch 2 carries fmt headers of its own, found before any other, so there fmt's library must not
 # be linked. Without them the library is taken: compiling fmt into every file doubles the build.
 set(BESPOKE_FMT fmt::fmt)
+find_path(FMT_INCLUDE_DIR fmt/format.h)
 foreach(directory IN LISTS TORCH_INCLUDE_DIRS)
-  if(EXISTS ${directory}/fmt/format.h)
+  if(EXISTS ${directory}/fmt/format.h AND NOT directory STREQUAL FMT_INCLUDE_DIR)
     set(BESPOKE_FMT fmt::fmt-header-only)
   endif()
 endforeach()
