@@ -13,8 +13,9 @@ target_compile_options(bespoke_options INTERFACE -ffp-contract=off -fopenmp-simd
 
 find_program(CCACHE ccache)
 if(CCACHE)
-  # A precompiled header is cached only if ccache may trust its timestamps.
+  # A precompiled header is cached only if ccache may trust its timestamps; with the compiler's list
+  # of dependencies it need not preprocess every file on its own first.
   set(CMAKE_CXX_COMPILER_LAUNCHER
-      ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
+      ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_DEPEND=1 ${CCACHE})
   target_compile_options(bespoke_options INTERFACE -fpch-preprocess)
 endif()

@@ -85,7 +85,7 @@ SolverFile parse_solver_file(const std::string& text, const std::string& source)
   check_header(document, source);
   check_keys(document, {"format", "version", "name", "nfe", "times", "a", "b", "field"},
              {"provenance"}, source);
-  try {
+  return read_checked(source, [&] {
     SolverFile file;
     file.name = text_value(document["name"], source + ": name");
     file.solver = read_solver(document, source);
@@ -93,13 +93,7 @@ SolverFile parse_solver_file(const std::string& text, const std::string& source)
     file.field = read_field(document["field"], source);
     file.provenance = document.value("provenance", json::object());
     return file;
-  } catch (const Error& error) {
-    const std::string message = error.what();
-    const bool named = message.rfind(source, 0) == 0;
-    throw Error(ErrorKind::bad_input, named ? message : source + ": " + message);
-  } catch (const json::exception& error) {
-    throw bad_input("{}: {}", source, error.what());
-  }
+  });
 }
 
 SolverFile read_solver_file(const std::filesystem::path& path) {

@@ -114,15 +114,7 @@ ModelCard read_card(const json& document, const std::filesystem::path& path) {
 ModelCard parse_model_card(const std::string& text, const std::filesystem::path& path) {
   const std::string source = path.string();
   const json document = parse_json(text, source, "a model card is described in docs/model-card.md");
-  try {
-    return read_card(document, path);
-  } catch (const Error& error) {
-    const std::string message = error.what();
-    const bool named = message.rfind(source, 0) == 0;
-    throw Error(ErrorKind::bad_input, named ? message : source + ": " + message);
-  } catch (const json::exception& error) {
-    throw bad_input("{}: {}", source, error.what());
-  }
+  return read_checked(source, [&] { return read_card(document, path); });
 }
 
 ModelCard read_model_card(const std::filesystem::path& path) {

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "bespoke/core/error.h"
+
 namespace bespoke {
 
 // Reading files that people write by hand: every mistake is a bad-input error of one sentence that
@@ -24,5 +26,19 @@ int64_t whole_number(const nlohmann::json& value, const std::string& where, int6
 std::string text_value(const nlohmann::json& value, const std::string& where);
 std::vector<double> number_list(const nlohmann::json& value, const std::string& where,
                                 size_t length);
+
+// What read() returns. Whatever it throws becomes a bad-input error that begins with `source`.
+template <class Read>
+auto read_checked(const std::string& source, Read read) {
+  try {
+    return read();
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    const bool named = message.rfind(source, 0) == 0;
+    throw Error(ErrorKind::bad_input, named ? message : source + ": " + message);
+  } catch (const nlohmann::json::exception& error) {
+    throw bad_input("{}: {}", source, error.what());
+  }
+}
 
 }  // namespace bespoke
