@@ -4,9 +4,7 @@
 
 #include <array>
 #include <cmath>
-#include <memory>
 
-#include "bespoke/core/combine.h"
 #include "bespoke/core/error.h"
 #include "bespoke/model/fields.h"
 
