@@ -6,6 +6,7 @@
 #include "bespoke/core/error.h"
 #include "bespoke/core/noise.h"
 #include "bespoke/core/progress.h"
+#include "bespoke/io/npy.h"
 #include "bespoke/io/safetensors.h"
 #include "bespoke/io/solver_file.h"
 #include "bespoke/measure/compare.h"

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <torch/types.h>
+
+#include <filesystem>
+
+namespace bespoke {
+
+// NumPy's .npy format, versions 1 to 3: one array a file, little-endian, of type float16, float32,
+// float64, int8 to int64, uint8 or bool.
+
+// The array as a contiguous tensor on the CPU, whatever order it was stored in. The header is
+// checked against the file's size before any of it is trusted; what does not fit, other types and
+// .npz archives are bad input.
+torch::Tensor read_npy(const std::filesystem::path& path);
+
+// Writes version 1, which every NumPy reads; a type NumPy does not have is bad input.
+void write_npy(const std::filesystem::path& path, const torch::Tensor& tensor);
+
+}  // namespace bespoke
