@@ -4,6 +4,7 @@ find_package(Torch REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(fmt REQUIRED)
 find_package(CLI11 REQUIRED)
+find_package(PNG REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)  # LibTorch's parallel_for is compiled into our files
 
 # LibTorch 2 carries fmt headers of its own, found before any other, so there fmt's library must not

@@ -7,6 +7,7 @@
 #include "bespoke/core/noise.h"
 #include "bespoke/core/progress.h"
 #include "bespoke/io/npy.h"
+#include "bespoke/io/png.h"
 #include "bespoke/io/safetensors.h"
 #include "bespoke/io/solver_file.h"
 #include "bespoke/measure/compare.h"

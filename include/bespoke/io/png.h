@@ -1,0 +1,44 @@
+#pragma once
+
+#include <torch/types.h>
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace bespoke {
+
+// Keywords and texts in UTF-8, in the file's order. A keyword is 1 to 79 printable ASCII
+// characters, without spaces at its ends or two in a row.
+using PngText = std::vector<std::pair<std::string, std::string>>;
+
+struct PngFile {
+  torch::Tensor image;  // uint8 [1 or 3, height, width]
+  PngText text;
+};
+
+// Writes a uint8 image of shape [1 or 3, height, width], grey or RGB. A text goes into a tEXt chunk
+// if it is ASCII and an iTXt chunk if not. The same input gives the same bytes.
+void write_png(const std::filesystem::path& path, const torch::Tensor& image,
+               const PngText& text = {});
+
+// Any PNG as 8-bit grey or RGB: palettes become RGB, 16 bits are rounded to 8, and what is
+// transparent is laid over white, as a viewer shows it. Values are as stored: gamma and colour
+// profiles are not applied. A file that is broken anywhere is bad input.
+PngFile read_png(const std::filesystem::path& path);
+
+// Samples in [least, most] as bytes 0 to 255: clamped, rounded half up; NaN becomes 0.
+torch::Tensor to_bytes(const torch::Tensor& x, double least, double most);
+
+struct GridOptions {
+  int64_t columns = 0;  // 0: about square; never more than there are images
+  int64_t padding = 2;  // pixels between the images and around them, not zoomed
+  int64_t zoom = 1;     // every pixel becomes a square of zoom x zoom
+};
+
+// The images, uint8 [count, 1 or 3, height, width], row by row on a light background as one image
+// [1 or 3, height, width].
+torch::Tensor image_grid(const torch::Tensor& images, const GridOptions& options = {});
+
+}  // namespace bespoke
