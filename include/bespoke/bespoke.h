@@ -10,6 +10,7 @@
 #include "bespoke/io/png.h"
 #include "bespoke/io/safetensors.h"
 #include "bespoke/io/solver_file.h"
+#include "bespoke/io/wav.h"
 #include "bespoke/measure/compare.h"
 #include "bespoke/measure/psnr.h"
 #include "bespoke/model/card.h"

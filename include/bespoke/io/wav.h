@@ -1,0 +1,24 @@
+#pragma once
+
+#include <torch/types.h>
+
+#include <filesystem>
+
+namespace bespoke {
+
+// Sound through libsndfile. In a build without it both functions throw an error that names the
+// package to install.
+
+struct WavFile {
+  torch::Tensor audio;  // float32 [channels, length]; [-1, 1] unless the file itself holds floats
+  int sample_rate = 0;  // in Hz
+};
+
+// Writes floats in [-1, 1], [channels, length] or [length], as 16-bit PCM: clipped, rounded to
+// nearest, NaN as silence. What read_wav found in a 16-bit file is written back bit for bit.
+void write_wav(const std::filesystem::path& path, const torch::Tensor& audio, int sample_rate);
+
+// Any encoding of the WAV format; a file that is broken or cut off is bad input.
+WavFile read_wav(const std::filesystem::path& path);
+
+}  // namespace bespoke
