@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 #include "bespoke/core/error.h"
@@ -12,6 +13,8 @@
 #include "format_option.h"
 #include "model_options.h"
 #include "solver_options.h"
+#include "space_option.h"
+#include "start_options.h"
 
 namespace bespoke {
 
@@ -19,11 +22,13 @@ namespace {
 
 struct CompareCommandOptions {
   ModelOptions model;
+  StartOptions start;
   SolverOptions solver;
   std::string solvers = "euler,midpoint,heun,ab2,ddim,dpm++2m,unipc2-bh2,exp-ab2-noise,deis-t-ab2";
   std::string nfe = "4-16+4";
   std::string format = "table";
   double tolerance = 1e-6;
+  std::string space = "sample";
 };
 
 // The options as they apply to one of several solvers: files are finished, and only some methods
@@ -62,6 +67,14 @@ std::vector<Contender> contenders(const CompareCommandOptions& options,
   return list;
 }
 
+nlohmann::json number_or_null(double psnr) {
+  return std::isfinite(psnr) ? nlohmann::json(psnr) : nlohmann::json();
+}
+
+nlohmann::json number_or_diverged(double psnr) {
+  return std::isfinite(psnr) ? nlohmann::json(psnr) : nlohmann::json("diverged");
+}
+
 // For people, a row per solver and a column per NFE; for programs, a row per figure.
 Table wide_table(const Comparison& comparison, const std::vector<int64_t>& nfes) {
   std::vector<Table::Column> columns = {{"solver"}};
@@ -73,7 +86,8 @@ Table wide_table(const Comparison& comparison, const std::vector<int64_t>& nfes)
     row.resize(1 + nfes.size());
     for (; i < comparison.rows.size() && comparison.rows[i].name == name; ++i) {
       for (size_t k = 0; k < nfes.size(); ++k) {
-        if (nfes[k] == comparison.rows[i].nfe) row[1 + k] = comparison.rows[i].psnr;
+        if (nfes[k] == comparison.rows[i].nfe)
+          row[1 + k] = number_or_diverged(comparison.rows[i].psnr);
       }
     }
     table.add_row(row);
@@ -81,10 +95,10 @@ Table wide_table(const Comparison& comparison, const std::vector<int64_t>& nfes)
   return table;
 }
 
-Table long_table(const Comparison& comparison, const LoadedModel& loaded) {
+Table long_table(const Comparison& comparison, const std::string& title) {
   Table table({{"solver"}, {"nfe"}, {"psnr_db"}, {"of"}});
   for (const auto& row : comparison.rows) {
-    table.add_row({row.name, row.nfe, row.psnr, loaded.title});
+    table.add_row({row.name, row.nfe, number_or_null(row.psnr), title});
   }
   return table;
 }
@@ -93,9 +107,10 @@ void run_compare(const CompareCommandOptions& options) {
   const TableFormat format = parse_table_format(options.format);
   std::vector<int64_t> nfes = parse_integer_list(options.nfe, "--nfe");
   for (const int64_t nfe : nfes) check_nfe(nfe);
-  const LoadedModel loaded = load_model(options.model);
-  const FieldDescription field = {loaded.model->prediction(), loaded.model->schedule(),
-                                  options.model.guidance};
+  const OpenModel open = open_model(options.model);
+  const bool decoded = in_decoded_space(open, options.space);
+  const Start start = make_start(open, options.start);
+  const FieldDescription field = {open.card.prediction, open.card.schedule, open.guidance};
   const auto list = contenders(options, field, nfes);
   Comparison result;
   {
@@ -103,18 +118,22 @@ void run_compare(const CompareCommandOptions& options) {
     CompareOptions compare_options;
     compare_options.batch = options.model.batch;
     compare_options.tolerances = {options.tolerance, options.tolerance};
+    compare_options.peak = value_peak(open, decoded);
+    if (decoded) {
+      compare_options.decode = [&](const torch::Tensor& x) { return open.decoder->decode(x); };
+    }
     compare_options.on_progress = [&](double done) { progress.update(done); };
-    result = compare(loaded.model, list, loaded.noise, loaded.conditions, compare_options);
+    result = compare(start.model, list, start.noise, start.conditions, compare_options);
   }
   if (format == TableFormat::csv || format == TableFormat::json) {
-    fmt::print("{}", long_table(result, loaded).render(format));
+    fmt::print("{}", long_table(result, start.title).render(format));
     return;
   }
   const std::string title = fmt::format(
-      "PSNR in dB (peak-to-peak 2, sample space) against the reference ({:.0f} evaluations a "
-      "sample, "
-      "tolerance {:g}), by NFE\n{}",
-      result.reference_evaluations, options.tolerance, loaded.title);
+      "PSNR in dB (peak-to-peak {:g}, {} space) against the reference ({:.0f} evaluations a "
+      "sample, tolerance {:g}), by NFE\n{}",
+      value_peak(open, decoded), decoded ? "decoded" : "sample", result.reference_evaluations,
+      options.tolerance, start.title);
   fmt::print("{}", wide_table(result, nfes).render(format, title));
 }
 
@@ -135,6 +154,8 @@ void add_compare_command(CLI::App& app) {
   command->add_option("--tolerance", options->tolerance, "of the reference, relative and absolute")
       ->capture_default_str();
   options->model.add_to(*command);
+  options->start.add_to(*command);
+  add_space_option(*command, options->space);
   options->solver.add_to(*command);
   add_format_option(*command, options->format);
   command->callback([options] { run_compare(*options); });

@@ -18,6 +18,7 @@ constexpr char kIntroduction[] =
     "Examples:\n"
     "  bespoke solvers                                   every solver by name\n"
     "  bespoke compare --nfe 4-16+4                      PSNR of solvers on an analytic model\n"
+    "  bespoke check model.json                          does the card describe the network?\n"
     "  bespoke solver dpm++2m --nfe 8 --schedule vp -o dpm.solver.json\n"
     "  bespoke show dpm.solver.json\n";
 
@@ -96,6 +97,7 @@ int parse_and_run(int argc, char** argv) {
   add_show_command(app);
   add_sample_command(app);
   add_compare_command(app);
+  add_check_command(app);
   check_command(app, argc, argv);
   try {
     app.parse(argc, argv);

@@ -6,19 +6,17 @@
 #include <torch/torch.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <thread>
 
 #include "bespoke/core/error.h"
-#include "bespoke/core/noise.h"
+#include "bespoke/core/file.h"
+#include "bespoke/core/sha256.h"
 #include "bespoke/core/spec.h"
 #include "bespoke/core/text.h"
-#include "bespoke/io/safetensors.h"
-#include "bespoke/model/card.h"
 #include "bespoke/model/guidance.h"
 #include "bespoke/model/mixture.h"
-#include "bespoke/model/torchscript.h"
+#include "condition_options.h"
 
 namespace bespoke {
 
@@ -78,6 +76,81 @@ torch::ScalarType parse_dtype(const std::string& name) {
   return found->second;
 }
 
+std::string dtype_name(torch::ScalarType dtype) {
+  for (const auto& [name, value] : dtypes()) {
+    if (value == dtype) return name;
+  }
+  throw std::logic_error("a dtype without a name");
+}
+
+void open_analytic(const ModelOptions& options, OpenModel& open) {
+  const Mixture mixture = load_mixture(options.model);
+  const int64_t classes = mixture.class_count();
+  open.model = mixture_model(
+      mixture, make_schedule(options.schedule.empty() ? "fm-ot" : options.schedule),
+      parse_prediction(options.prediction.empty() ? "velocity" : options.prediction), open.dtype);
+  open.card.name = options.model;
+  open.card.format = "analytic";
+  open.card.sample_shape = open.model->sample_shape();
+  open.card.prediction = open.model->prediction();
+  open.card.schedule = open.model->schedule();
+  if (classes > 0) {
+    ConditionCard condition;
+    condition.name = "class";
+    condition.classes = condition.null = classes;
+    open.card.conditions = {condition};
+  }
+}
+
+void open_card(const ModelOptions& options, OpenModel& open) {
+  if (!options.schedule.empty() || !options.prediction.empty()) {
+    throw usage_error(
+        "the card {} says the schedule and the prediction; leave out --schedule and "
+        "--prediction",
+        options.model);
+  }
+  open.card = read_model_card(options.model);
+  open.device = parse_device(options.device);
+  const TorchScriptOptions script = {open.device, open.dtype};
+  open.network = load_network(open.card, script);
+  open.model = network_model(open.network, open.card);
+  if (open.card.decoder) open.decoder = std::make_shared<Decoder>(*open.card.decoder, script);
+}
+
+GuidanceWeight read_guidance(const ModelOptions& options) {
+  if (!options.guidance.empty() && !options.guidance_scale.empty()) {
+    throw usage_error("--guidance w and --guidance-scale 1 + w say the same thing; give one");
+  }
+  GuidanceWeight weight;
+  if (!options.guidance.empty()) weight = parse_guidance(options.guidance, false, "--guidance");
+  if (!options.guidance_scale.empty()) {
+    weight = parse_guidance(options.guidance_scale, true, "--guidance-scale");
+  }
+  if (!options.guidance_interval.empty()) {
+    if (weight.is_zero()) throw usage_error("--guidance-interval goes with --guidance");
+    parse_guidance_interval(weight, options.guidance_interval);
+  }
+  return weight;
+}
+
+void check_guidance(const OpenModel& open) {
+  if (open.guidance.is_zero()) return;
+  const auto& conditions = open.card.conditions;
+  const bool possible = std::any_of(conditions.begin(), conditions.end(),
+                                    [](const ConditionCard& c) { return c.has_null(); });
+  if (!possible) {
+    throw bad_input("--guidance needs a condition with a null value, {} has none", open.name);
+  }
+}
+
+void set_threads(int threads) {
+  // Asked for explicitly: LibTorch's own default is one thread on some virtual machines.
+  const auto all = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  at::set_num_threads(threads > 0 ? threads : all);
+}
+
+}  // namespace
+
 torch::Device parse_device(const std::string& name) {
   if (name == "cpu") return torch::kCPU;
   if (name == "auto") return torch::cuda::is_available() ? torch::kCUDA : torch::kCPU;
@@ -96,129 +169,6 @@ torch::Device parse_device(const std::string& name) {
   return torch::Device(torch::kCUDA, static_cast<c10::DeviceIndex>(index));
 }
 
-// A model and what it can be conditioned on.
-struct OpenModel {
-  ModelPtr model;
-  std::vector<ConditionCard> conditions;
-};
-
-OpenModel open_analytic(const ModelOptions& options, torch::ScalarType dtype) {
-  const Mixture mixture = load_mixture(options.model);
-  const int64_t classes = mixture.class_count();
-  OpenModel open;
-  open.model = mixture_model(
-      mixture, make_schedule(options.schedule.empty() ? "fm-ot" : options.schedule),
-      parse_prediction(options.prediction.empty() ? "velocity" : options.prediction), dtype);
-  if (classes > 0) open.conditions = {{"class", classes, classes}};
-  return open;
-}
-
-OpenModel open_card(const ModelOptions& options, torch::ScalarType dtype) {
-  if (!options.schedule.empty() || !options.prediction.empty()) {
-    throw usage_error(
-        "the card {} says the schedule and the prediction; leave out --schedule and "
-        "--prediction",
-        options.model);
-  }
-  const ModelCard card = read_model_card(options.model);
-  return {load_torchscript(card, {parse_device(options.device), dtype}), card.conditions};
-}
-
-ConditionCard find_condition(const OpenModel& open, const std::string& name) {
-  std::vector<std::string> names;
-  for (const auto& condition : open.conditions) {
-    if (condition.name == name) return condition;
-    names.push_back(condition.name);
-  }
-  if (names.empty()) {
-    throw usage_error("this model has no conditions, found --cond {}; leave it out", name);
-  }
-  throw Error(ErrorKind::usage, unknown_name("condition", name, names));
-}
-
-// NAME=LIST: sample i gets entry i of the list, which repeats.
-torch::Tensor condition_values(const ConditionCard& condition, const std::string& text,
-                               int64_t count) {
-  const auto list = parse_integer_list(text, "--cond " + condition.name);
-  for (const int64_t value : list) {
-    const bool known = (value >= 0 && value < condition.classes) || value == condition.null;
-    if (!known) {
-      throw bad_input("condition {} = {} is out of range; the model has 0 to {}{}", condition.name,
-                      value, condition.classes - 1,
-                      condition.null < 0 ? "" : fmt::format(", and {} for none", condition.null));
-    }
-  }
-  torch::Tensor values = torch::empty({count}, torch::kLong);
-  for (int64_t i = 0; i < count; ++i) {
-    values[i] = list[static_cast<size_t>(i) % list.size()];
-  }
-  return values;
-}
-
-Conditions parse_conditions(const OpenModel& open, const std::vector<std::string>& texts,
-                            int64_t count) {
-  Conditions conditions;
-  for (const auto& text : texts) {
-    const size_t equals = text.find('=');
-    if (equals == std::string::npos) {
-      throw usage_error("conditions are written --cond NAME=VALUE, found '{}'", text);
-    }
-    const ConditionCard condition = find_condition(open, text.substr(0, equals));
-    conditions[condition.name] = condition_values(condition, text.substr(equals + 1), count);
-  }
-  return conditions;
-}
-
-ModelPtr with_guidance(const OpenModel& open, double w, const Conditions& conditions) {
-  Conditions null;
-  for (const auto& condition : open.conditions) {
-    if (conditions.count(condition.name) == 0) continue;
-    if (condition.null < 0) {
-      throw bad_input("--guidance needs a null value of the condition {}, the card has none",
-                      condition.name);
-    }
-    null[condition.name] = torch::full({1}, condition.null, torch::kLong);
-  }
-  if (null.empty()) throw usage_error("--guidance needs a condition, e.g. --cond class=3");
-  return guided_model(open.model, w, null);
-}
-
-void check_ranges(const ModelOptions& options) {
-  if (options.count < 0) throw usage_error("--count must be at least 1, found {}", options.count);
-  if (options.seed < 0) throw usage_error("--seed must not be negative, found {}", options.seed);
-  if (!std::isfinite(options.guidance)) throw usage_error("--guidance must be finite");
-  if (options.batch < 1) throw usage_error("--batch must be at least 1, found {}", options.batch);
-  if (options.threads < 0) throw usage_error("--threads must not be negative");
-}
-
-torch::Tensor draw_noise(const ModelOptions& options, const Model& model) {
-  constexpr int64_t kDefaultCount = 64;
-  return model.schedule()->source_std() *
-         normal_noise(static_cast<uint64_t>(options.seed), 0,
-                      options.count == 0 ? kDefaultCount : options.count, model.sample_shape());
-}
-
-torch::Tensor read_noise(const ModelOptions& options, const Model& model) {
-  const TensorFile file = read_safetensors(options.noise);
-  const auto found = file.tensors.find("noise");
-  if (found == file.tensors.end()) {
-    throw bad_input("{}: has no tensor named 'noise'", options.noise);
-  }
-  const torch::Tensor& noise = found->second;
-  const auto shape = model.sample_shape();
-  if (noise.dim() == 0 || noise.sizes().slice(1) != torch::IntArrayRef(shape)) {
-    throw bad_input("{}: noise of shape {} does not fit the model's samples, [count] x {}",
-                    options.noise, fmt::join(noise.sizes(), "x"), fmt::join(shape, "x"));
-  }
-  if (options.count > noise.size(0)) {
-    throw usage_error("--count {} is more than the {} samples of {}", options.count, noise.size(0),
-                      options.noise);
-  }
-  return options.count == 0 ? noise : noise.slice(0, 0, options.count);
-}
-
-}  // namespace
-
 void add_path_options(CLI::App& command, std::string& schedule, std::string& prediction) {
   command.add_option("--schedule", schedule, schedule_help())->capture_default_str();
   command.add_option("--prediction", prediction, prediction_help())->capture_default_str();
@@ -235,17 +185,17 @@ void ModelOptions::add_to(CLI::App& command) {
                      schedule_help() + " (analytic models only; default fm-ot)");
   command.add_option("--prediction", prediction,
                      prediction_help() + " (analytic models only; default velocity)");
-  command.add_option("--cond", conditions,
-                     "condition NAME=VALUE, or a list that repeats over the samples: class=0-9");
-  command
-      .add_option("--guidance", guidance,
-                  "classifier-free guidance w, u = (1+w) u(x|y) - w u(x); 0 is unguided "
-                  "(a guidance_scale is 1 + w)")
-      ->capture_default_str();
-  command.add_option("--count", count, "number of samples; default 64, or all of --noise");
-  command.add_option("--seed", seed, "sample i starts from noise (seed, i)")->capture_default_str();
-  command.add_option("--noise", noise,
-                     "start from the tensor 'noise' of this safetensors file instead");
+  command.add_option("--guidance", guidance,
+                     "classifier-free guidance w, u = (1+w) u(x|y) - w u(x); default 0, unguided; "
+                     "over time as t:w,t:w,... (t = 0 noise, 1 data), linear in between");
+  command.add_option("--guidance-scale", guidance_scale,
+                     "the same in the convention of other tools, 1 + w; 1 is unguided");
+  command.add_option("--guidance-interval", guidance_interval,
+                     "FROM,TO in t: outside, w = 0 and the unconditional pass is skipped");
+  add_running_to(command);
+}
+
+void ModelOptions::add_running_to(CLI::App& command) {
   command.add_option("--batch", batch, "samples computed at a time")->capture_default_str();
   command
       .add_option("--dtype", dtype,
@@ -256,32 +206,55 @@ void ModelOptions::add_to(CLI::App& command) {
   command.add_option("--threads", threads, "CPU threads, 0 for all")->capture_default_str();
 }
 
-LoadedModel load_model(const ModelOptions& options) {
-  check_ranges(options);
-  // Asked for explicitly: LibTorch's own default is one thread on some virtual machines.
-  const auto all = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  at::set_num_threads(options.threads > 0 ? options.threads : all);
-  const torch::ScalarType dtype = parse_dtype(options.dtype);
-  const bool analytic = options.model.rfind("analytic:", 0) == 0;
-  const OpenModel open = analytic ? open_analytic(options, dtype) : open_card(options, dtype);
+torch::ScalarType OpenModel::state_dtype() const {
+  return dtype == torch::kDouble ? torch::kDouble : torch::kFloat;
+}
 
-  LoadedModel loaded;
-  loaded.noise =
-      options.noise.empty() ? draw_noise(options, *open.model) : read_noise(options, *open.model);
-  loaded.noise =
-      loaded.noise.to(analytic ? torch::Device(torch::kCPU) : parse_device(options.device),
-                      dtype == torch::kDouble ? torch::kDouble : torch::kFloat);
-  const int64_t count = loaded.noise.size(0);
-  loaded.conditions = parse_conditions(open, options.conditions, count);
-  loaded.model =
-      options.guidance == 0 ? open.model : with_guidance(open, options.guidance, loaded.conditions);
-  const std::string origin = options.noise.empty() ? fmt::format("of seed {}", options.seed)
-                                                   : "from the noise of " + options.noise;
-  loaded.title =
-      fmt::format("{}, {} path, {} prediction, guidance w = {}, {} samples {}, {}", options.model,
-                  loaded.model->schedule()->name(), to_string(loaded.model->prediction()),
-                  options.guidance, count, origin, options.dtype);
-  return loaded;
+nlohmann::json OpenModel::identity() const {
+  nlohmann::json json = {{"name", card.name},
+                         {"prediction", to_string(card.prediction)},
+                         {"schedule", card.schedule->describe()}};
+  if (network) json["weights_sha256"] = sha256(read_file(card.weights));
+  return json;
+}
+
+std::string OpenModel::title() const {
+  return fmt::format("{}, {} path, {} prediction, {}, {}", name, card.schedule->name(),
+                     to_string(card.prediction), to_string(guidance), dtype_name(dtype));
+}
+
+OpenModel open_model(const ModelOptions& options) {
+  if (options.batch < 1) throw usage_error("--batch must be at least 1, found {}", options.batch);
+  if (options.threads < 0) throw usage_error("--threads must not be negative");
+  set_threads(options.threads);
+  OpenModel open;
+  open.name = options.model;
+  open.guidance = read_guidance(options);
+  open.dtype = parse_dtype(options.dtype);
+  if (options.model.rfind("analytic:", 0) == 0) {
+    open_analytic(options, open);
+  } else {
+    open_card(options, open);
+  }
+  check_guidance(open);
+  return open;
+}
+
+ModelPtr guided(const OpenModel& open, const Conditions& conditions) {
+  if (open.guidance.is_zero()) return open.model;
+  Conditions null;
+  bool any_given = false;
+  for (const auto& condition : open.card.conditions) {
+    const auto found = conditions.find(condition.name);
+    if (found == conditions.end() || !condition.has_null()) continue;
+    null[condition.name] = null_value(condition);
+    any_given = any_given || !found->second.eq(null[condition.name]).all().item<bool>();
+  }
+  if (!any_given) {
+    throw usage_error("--guidance needs a condition that has a null value, e.g. --cond {}=...",
+                      open.card.conditions.front().name);
+  }
+  return guided_model(open.model, open.guidance, null);
 }
 
 }  // namespace bespoke

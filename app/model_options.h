@@ -2,10 +2,14 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "bespoke/model/card.h"
+#include "bespoke/model/guidance_weight.h"
 #include "bespoke/model/model.h"
+#include "bespoke/model/torchscript.h"
 
 namespace bespoke {
 
@@ -15,27 +19,44 @@ struct ModelOptions {
   std::string schedule, prediction;  // of an analytic model; a card says its own
   std::string dtype = "fp32";
   std::string device = "auto";
-  std::vector<std::string> conditions;  // NAME=LIST
-  double guidance = 0;
-  int64_t count = 0;  // 0: 64, or as many as the noise file has
+  std::string guidance, guidance_scale;  // two ways to say one thing
+  std::string guidance_interval;
   int64_t batch = 64;
-  int64_t seed = 0;
-  std::string noise;  // a file to start from
   int threads = 0;
 
   void add_to(CLI::App& command);
+  // Only how it is run: --batch, --dtype, --device, --threads.
+  void add_running_to(CLI::App& command);
 };
 
-// A model with everything that is needed to start from noise.
-struct LoadedModel {
-  ModelPtr model;         // guided, where guidance was asked for
-  Conditions conditions;  // of all samples
-  torch::Tensor noise;    // [count, ...], in the state's type, on the model's device
-  std::string title;      // what figures printed about it are of
+// A model with what its card says of it.
+struct OpenModel {
+  ModelPtr model;      // unguided
+  NetworkPtr network;  // null for an analytic model
+  ModelCard card;      // of an analytic model: made up
+  std::string name;    // as the user gave it
+  GuidanceWeight guidance;
+  DecoderPtr decoder;  // null unless the card has one
+  torch::Device device = torch::kCPU;
+  torch::ScalarType dtype = torch::kFloat;
+
+  // The state's type: float64 for float64 models, float32 for all others.
+  torch::ScalarType state_dtype() const;
+  // What the model is, for files that must not be used with another.
+  nlohmann::json identity() const;
+  // "name, vp path, noise prediction, guidance w = 2 (guidance_scale 3), fp32".
+  std::string title() const;
 };
 
-// Checks all of the options, sets the number of threads and draws the noise.
-LoadedModel load_model(const ModelOptions& options);
+// Checks all of the options, sets the number of threads and loads the model. Guidance is checked
+// against the card here and applied by guided().
+OpenModel open_model(const ModelOptions& options);
+
+// A device by name: auto, cpu, cuda, cuda:N.
+torch::Device parse_device(const std::string& name);
+
+// The model with the guidance asked for, given these conditions.
+ModelPtr guided(const OpenModel& open, const Conditions& conditions);
 
 // --schedule and --prediction alone, for commands that build solvers without a model.
 void add_path_options(CLI::App& command, std::string& schedule, std::string& prediction);

@@ -1,20 +1,19 @@
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <torch/torch.h>
 
 #include <chrono>
-#include <filesystem>
 #include <memory>
 
 #include "bespoke/core/batches.h"
 #include "bespoke/core/file.h"
 #include "bespoke/core/progress.h"
-#include "bespoke/io/safetensors.h"
-#include "bespoke/model/fields.h"
-#include "bespoke/solver/reference.h"
-#include "bespoke/solver/sampler.h"
 #include "commands.h"
+#include "drawing.h"
 #include "model_options.h"
+#include "sample_output.h"
 #include "solver_options.h"
+#include "space_option.h"
+#include "start_options.h"
 
 namespace bespoke {
 
@@ -24,77 +23,59 @@ constexpr char kReference[] = "reference";
 
 struct SampleCommandOptions {
   ModelOptions model;
+  StartOptions start;
   SolverOptions solver;
   std::string name = "midpoint";
   int nfe = 0;
   double tolerance = 1e-5;
-  std::string output;
+  std::string output, space;
 };
 
-// What one batch gives: samples and the evaluations each cost.
-struct Samples {
-  torch::Tensor x;
-  double evaluations;  // mean per sample
-};
-
-Samples sample_reference(const LoadedModel& loaded, double tolerance, int64_t batch) {
-  Progress progress("reference");
-  std::vector<torch::Tensor> parts;
-  double evaluations = 0;
-  const int64_t count = loaded.noise.size(0);
-  for_each_batch(
-      count, batch, [&](double done) { progress.update(done); },
-      [&](int64_t begin, int64_t end, const auto& report) {
-        ReferenceOptions options;
-        options.tolerances = {tolerance, tolerance};
-        options.on_progress = report;
-        const auto result = reference(loaded.model, loaded.noise.slice(0, begin, end),
-                                      slice(loaded.conditions, begin, end), options);
-        parts.push_back(result.x);
-        evaluations += result.evaluations.sum().item<double>();
-      });
-  return {torch::cat(parts), evaluations / static_cast<double>(count)};
-}
-
-Samples sample_solver(const LoadedModel& loaded, const NsSolver& solver, int64_t batch) {
-  Progress progress("sampling");
-  const VelocityField field(loaded.model);
-  const torch::Tensor start = starting_scale(solver, *loaded.model->schedule()) * loaded.noise;
-  std::vector<torch::Tensor> parts;
-  for_each_batch(
-      start.size(0), batch, [&](double done) { progress.update(done); },
-      [&](int64_t begin, int64_t end, const auto& report) {
-        parts.push_back(
-            sample(solver, field, start.slice(0, begin, end), slice(loaded.conditions, begin, end),
-                   [&](const StepInfo& info) { report((info.step + 1.0) / solver.nfe()); }));
-      });
-  return {torch::cat(parts), static_cast<double>(solver.nfe())};
-}
-
-Samples draw(const SampleCommandOptions& options, const LoadedModel& loaded) {
+Drawing draw(const SampleCommandOptions& options, const OpenModel& open, const Start& start) {
   if (options.name == kReference) {
-    return sample_reference(loaded, options.tolerance, options.model.batch);
+    return draw_with_reference(start, options.tolerance, options.model.batch);
   }
-  const FieldDescription field = {loaded.model->prediction(), loaded.model->schedule(),
-                                  options.model.guidance};
+  const FieldDescription field = {open.card.prediction, open.card.schedule, open.guidance};
   constexpr int kDefaultNfe = 8;
   const int nfe = options.nfe == 0 && !is_solver_file(options.name) ? kDefaultNfe : options.nfe;
-  return sample_solver(loaded, resolve_solver(options.name, nfe, field, options.solver).solver,
-                       options.model.batch);
+  return draw_with_solver(start, resolve_solver(options.name, nfe, field, options.solver).solver,
+                          options.model.batch);
+}
+
+torch::Tensor decode_all(const OpenModel& open, const torch::Tensor& samples, int64_t batch) {
+  Progress progress("decoding");
+  const torch::NoGradGuard no_grad;
+  std::vector<torch::Tensor> parts;
+  for_each_batch(
+      samples.size(0), batch, [&](double done) { progress.update(done); },
+      [&](int64_t begin, int64_t end, const auto& report) {
+        parts.push_back(open.decoder->decode(samples.slice(0, begin, end)));
+        report(1);
+      });
+  return torch::cat(parts);
 }
 
 void run_sample(const SampleCommandOptions& options) {
-  const LoadedModel loaded = load_model(options.model);
+  const OpenModel open = open_model(options.model);
+  const std::string natural = open.decoder ? "decoded" : "sample";
+  const bool decoded = in_decoded_space(open, options.space.empty() ? natural : options.space);
+  const Start start = make_start(open, options.start);
   make_folders(options.output);  // before the work, so that a bad -o is found out at once
-  const auto path = std::filesystem::path(options.output) / "samples.safetensors";
-  const auto start = std::chrono::steady_clock::now();
-  const Samples samples = draw(options, loaded);
+  const auto begun = std::chrono::steady_clock::now();
+  const Drawing drawing = draw(options, open, start);
   const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  write_safetensors(path, {{{"samples", samples.x}, {"noise", loaded.noise}},
-                           {{"what", loaded.title}, {"solver", options.name}}});
-  fmt::print("{}\n{}: {} samples, {:.1f} evaluations each, {:.2f} s\nwrote {}\n", loaded.title,
-             options.name, samples.x.size(0), samples.evaluations, seconds, path.string());
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  SampleOutput output;
+  output.samples = drawing.samples;
+  if (decoded) output.decoded = decode_all(open, drawing.samples, options.model.batch);
+  output.parameters = {{"Software", "bespoke " BESPOKE_VERSION},
+                       {"model", start.title},
+                       {"solver", options.name},
+                       {"evaluations", fmt::format("{:g}", drawing.evaluations)}};
+  const auto written = write_samples(options.output, open, start, output);
+  fmt::print("{}\n{}: {} samples, {:.1f} evaluations each, {:.2f} s\nin {}: {}\n", start.title,
+             options.name, start.count(), drawing.evaluations, seconds, options.output,
+             fmt::join(written, ", "));
 }
 
 }  // namespace
@@ -103,9 +84,10 @@ void add_sample_command(CLI::App& app) {
   auto options = std::make_shared<SampleCommandOptions>();
   auto* command = app.add_subcommand(
       "sample",
-      "Draw samples with any solver and write them as safetensors.\n\n"
+      "Draw samples with any solver: safetensors, PNG for images, WAV for audio.\n\n"
       "Examples:\n  bespoke sample --solver dpm++2m --nfe 8 --count 64 -o out\n"
-      "  bespoke sample --solver my.solver.json -o out\n"
+      "  bespoke sample --model model.json --cond y=3 --guidance 2 --seeds 0-63 -o out\n"
+      "  bespoke sample --model model.json --solver my.solver.json -o out\n"
       "  bespoke sample --solver reference --noise out/samples.safetensors -o truth");
   command
       ->add_option("--solver", options->name,
@@ -116,8 +98,10 @@ void add_sample_command(CLI::App& app) {
   command->add_option("--tolerance", options->tolerance, "of the reference, relative and absolute")
       ->capture_default_str();
   options->model.add_to(*command);
+  options->start.add_to(*command);
+  add_space_option(*command, options->space);
   options->solver.add_to(*command);
-  command->add_option("-o,--output", options->output, "folder for samples.safetensors")->required();
+  command->add_option("-o,--output", options->output, "folder for the samples")->required();
   command->callback([options] { run_sample(*options); });
 }
 

@@ -12,11 +12,10 @@ namespace bespoke {
 namespace {
 
 std::string summary(const SolverFile& file) {
-  return fmt::format(
-      "{}: {} NFE, {} free parameters\nfor the {} field of a {} model, guidance w = {}\nfrom {}",
-      file.name, file.solver.nfe(), file.solver.parameter_count(),
-      file.field.schedule->describe().dump(), to_string(file.field.prediction), file.field.guidance,
-      file.provenance.dump());
+  return fmt::format("{}: {} NFE, {} free parameters\nfor the {} field of a {} model, {}\nfrom {}",
+                     file.name, file.solver.nfe(), file.solver.parameter_count(),
+                     file.field.schedule->describe().dump(), to_string(file.field.prediction),
+                     to_string(file.field.guidance), file.provenance.dump());
 }
 
 // Step i: x_{i+1} = a x_0 + sum_j b_j u_j, evaluated at t_i.

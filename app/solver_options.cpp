@@ -74,8 +74,8 @@ SolverFile resolve_file(const std::string& path, int nfe, const FieldDescription
                     path, made_for.dump(), found.dump());
   }
   if (file.field.guidance != field.guidance) {
-    fmt::print(stderr, "bespoke: {} was made for guidance w = {}, this run has w = {}\n", path,
-               file.field.guidance, field.guidance);
+    fmt::print(stderr, "bespoke: {} was made for {}, this run has {}\n", path,
+               to_string(file.field.guidance), to_string(field.guidance));
   }
   return file;
 }

@@ -59,7 +59,7 @@ FieldDescription read_field(const json& field, const std::string& source) {
       parse_prediction(text_value(field["prediction"], source + ": field.prediction"));
   description.schedule = schedule_from_json(field["schedule"]);
   if (field.contains("guidance")) {
-    description.guidance = number(field["guidance"], source + ": field.guidance");
+    description.guidance = guidance_from_json(field["guidance"], source + ": field.guidance");
   }
   return description;
 }
@@ -69,7 +69,7 @@ FieldDescription read_field(const json& field, const std::string& source) {
 std::string to_json_text(const SolverFile& file) {
   const json field = {{"prediction", to_string(file.field.prediction)},
                       {"schedule", file.field.schedule->describe()},
-                      {"guidance", file.field.guidance}};
+                      {"guidance", describe(file.field.guidance)}};
   std::vector<std::string> rows;
   for (const auto& row : file.solver.b) rows.push_back("    " + numbers(row));
   return fmt::format(

@@ -17,12 +17,6 @@ using nlohmann::json;
 
 constexpr int64_t kLargest = int64_t{1} << 40;
 
-const std::vector<std::string>& time_convention_names() {
-  static const std::vector<std::string> names = {"noise-to-data", "data-to-noise", "index", "sigma",
-                                                 "log-sigma"};
-  return names;
-}
-
 // The index of `name` in `names`, or an error that lists or suggests them.
 size_t choice(const std::vector<std::string>& names, const std::string& name,
               const std::string& what, const std::string& where) {
@@ -51,17 +45,6 @@ TimeCard read_time(const json& time, const std::string& where) {
   return card;
 }
 
-ConditionCard read_condition(const json& condition, const std::string& where) {
-  check_keys(condition, {"name", "classes"}, {"null"}, where);
-  ConditionCard card;
-  card.name = text_value(condition["name"], where + ".name");
-  card.classes = whole_number(condition["classes"], where + ".classes", 1, kLargest);
-  if (condition.contains("null")) {
-    card.null = whole_number(condition["null"], where + ".null", 0, kLargest);
-  }
-  return card;
-}
-
 std::vector<int64_t> read_shape(const json& shape, const std::string& where) {
   require(shape.is_array() && !shape.empty(), where,
           "must be a list of sizes without the batch, e.g. [3, 32, 32]");
@@ -72,13 +55,117 @@ std::vector<int64_t> read_shape(const json& shape, const std::string& where) {
   return sizes;
 }
 
+ConditionCard read_class_condition(const json& condition, const std::string& where) {
+  check_keys(condition, {"name", "classes"}, {"null"}, where);
+  ConditionCard card;
+  card.classes = whole_number(condition["classes"], where + ".classes", 1, kLargest);
+  if (condition.contains("null")) {
+    card.null = whole_number(condition["null"], where + ".null", 0, kLargest);
+  }
+  return card;
+}
+
+ConditionCard read_tensor_condition(const json& condition, const std::string& where,
+                                    const std::filesystem::path& folder) {
+  check_keys(condition, {"name", "shape"}, {"dtype", "null"}, where);
+  ConditionCard card;
+  card.shape = read_shape(condition["shape"], where + ".shape");
+  if (condition.contains("dtype")) {
+    const std::vector<std::string> names = {"float32", "int64"};
+    const std::string name = text_value(condition["dtype"], where + ".dtype");
+    card.integer = choice(names, name, "dtype", where + ".dtype") == 1;
+  }
+  if (condition.contains("null")) {
+    const std::string null = text_value(condition["null"], where + ".null");
+    card.zero_null = null == "zeros";
+    if (!card.zero_null) card.null_file = folder / null;
+  }
+  return card;
+}
+
+ConditionCard read_condition(const json& condition, const std::string& where,
+                             const std::filesystem::path& folder) {
+  require(condition.is_object() && condition.contains("name"), where, "must have a \"name\"");
+  require(condition.contains("classes") != condition.contains("shape"), where,
+          "must have either \"classes\", of an integer, or \"shape\", of a tensor");
+  ConditionCard card = condition.contains("classes")
+                           ? read_class_condition(condition, where)
+                           : read_tensor_condition(condition, where, folder);
+  card.name = text_value(condition["name"], where + ".name");
+  return card;
+}
+
+std::vector<ConditionCard> read_conditions(const json& list, const std::string& where,
+                                           const std::filesystem::path& folder) {
+  require(list.is_array(), where, "must be a list");
+  std::vector<ConditionCard> cards;
+  for (size_t i = 0; i < list.size(); ++i) {
+    const std::string here = fmt::format("{}[{}]", where, i);
+    cards.push_back(read_condition(list[i], here, folder));
+    for (size_t j = 0; j < i; ++j) {
+      require(cards[j].name != cards[i].name, here, "has the name of an earlier condition");
+    }
+  }
+  return cards;
+}
+
+void read_value_range(const json& value, const std::string& where, double& least, double& most) {
+  const auto range = number_list(value, where, 2);
+  require(range[0] < range[1], where, "must be [least, most]");
+  least = range[0];
+  most = range[1];
+}
+
+DecoderCard read_decoder(const json& decoder, const std::string& where,
+                         const std::filesystem::path& folder) {
+  check_keys(decoder, {"weights", "sample_shape"},
+             {"weights_sha256", "scale", "shift", "value_range"}, where);
+  DecoderCard card;
+  card.weights = folder / text_value(decoder["weights"], where + ".weights");
+  card.sample_shape = read_shape(decoder["sample_shape"], where + ".sample_shape");
+  if (decoder.contains("weights_sha256")) {
+    card.weights_sha256 = text_value(decoder["weights_sha256"], where + ".weights_sha256");
+  }
+  if (decoder.contains("scale")) card.scale = number(decoder["scale"], where + ".scale");
+  require(card.scale != 0, where + ".scale", "must not be 0");
+  if (decoder.contains("shift")) card.shift = number(decoder["shift"], where + ".shift");
+  if (decoder.contains("value_range")) {
+    read_value_range(decoder["value_range"], where + ".value_range", card.least, card.most);
+  }
+  return card;
+}
+
+// What each key allows alone but not together.
+void check_combinations(const ModelCard& card, const std::string& source) {
+  const auto convention = card.time.convention;
+  const bool by_sigma =
+      convention == TimeConvention::sigma || convention == TimeConvention::log_sigma;
+  require(!by_sigma || card.schedule->alpha(0) > 0, source + ": time.convention",
+          fmt::format("sigma / alpha is infinite at the noise of the schedule \"{}\"; a network "
+                      "that is given sigma has a schedule with alpha > 0, such as edm or vp",
+                      card.schedule->name()));
+  const json schedule = card.schedule->describe();
+  const int64_t steps = schedule.contains("steps") ? schedule["steps"].get<int64_t>()
+                        : schedule.contains("alphas_cumprod")
+                            ? static_cast<int64_t>(schedule["alphas_cumprod"].size())
+                            : card.time.levels;
+  require(card.time.levels == 0 || card.time.levels == steps, source + ": time.levels",
+          fmt::format("is {}, the schedule has {} levels", card.time.levels, steps));
+  const auto& output = card.decoder ? card.decoder->sample_shape : card.sample_shape;
+  require(card.sample_rate == 0 || output.size() <= 2, source + ": sample_rate",
+          "is for audio, whose samples are [length] or [channels, length]");
+}
+
 ModelCard read_card(const json& document, const std::filesystem::path& path) {
   const std::string source = path.string();
   check_keys(document, {"format", "weights", "sample_shape", "prediction", "schedule", "time"},
-             {"name", "weights_sha256", "value_range", "conditions", "licence", "source"}, source);
+             {"name", "weights_sha256", "value_range", "conditions", "decoder", "sample_rate",
+              "input_scaling", "licence", "source"},
+             source);
+  const auto folder = path.parent_path();
   ModelCard card;
   card.format = text_value(document["format"], source + ": format");
-  card.weights = path.parent_path() / text_value(document["weights"], source + ": weights");
+  card.weights = folder / text_value(document["weights"], source + ": weights");
   card.sample_shape = read_shape(document["sample_shape"], source + ": sample_shape");
   card.prediction = static_cast<Prediction>(
       choice(prediction_names(), text_value(document["prediction"], source + ": prediction"),
@@ -93,23 +180,33 @@ ModelCard read_card(const json& document, const std::filesystem::path& path) {
   card.licence = optional_text("licence");
   card.source = optional_text("source");
   if (document.contains("value_range")) {
-    const auto range = number_list(document["value_range"], source + ": value_range", 2);
-    require(range[0] < range[1], source, "value_range must be [least, most]");
-    card.least = range[0];
-    card.most = range[1];
+    read_value_range(document["value_range"], source + ": value_range", card.least, card.most);
   }
   if (document.contains("conditions")) {
-    const json& list = document["conditions"];
-    require(list.is_array(), source, "conditions must be a list");
-    for (size_t i = 0; i < list.size(); ++i) {
-      card.conditions.push_back(
-          read_condition(list[i], fmt::format("{}: conditions[{}]", source, i)));
-    }
+    card.conditions = read_conditions(document["conditions"], source + ": conditions", folder);
   }
+  if (document.contains("decoder")) {
+    card.decoder = read_decoder(document["decoder"], source + ": decoder", folder);
+  }
+  if (document.contains("sample_rate")) {
+    card.sample_rate = whole_number(document["sample_rate"], source + ": sample_rate", 1, 10000000);
+  }
+  if (document.contains("input_scaling")) {
+    const std::string name = text_value(document["input_scaling"], source + ": input_scaling");
+    card.input_scaling = static_cast<InputScaling>(
+        choice({"none", "edm"}, name, "input_scaling", source + ": input_scaling"));
+  }
+  check_combinations(card, source);
   return card;
 }
 
 }  // namespace
+
+const std::vector<std::string>& time_convention_names() {
+  static const std::vector<std::string> names = {"noise-to-data", "data-to-noise", "index", "sigma",
+                                                 "log-sigma"};
+  return names;
+}
 
 ModelCard parse_model_card(const std::string& text, const std::filesystem::path& path) {
   const std::string source = path.string();
@@ -142,6 +239,13 @@ Jet network_time(const TimeCard& card, const Schedule& schedule, double t) {
     throw std::logic_error("time convention out of range");
   };
   return card.scale * convert();
+}
+
+Jet network_input_scale(InputScaling scaling, const Schedule& schedule, double t) {
+  if (scaling == InputScaling::none) return 1;
+  // c_in / alpha, without dividing by alpha.
+  const Jet alpha = schedule.alpha_jet(t);
+  return 1 / sqrt(schedule.variance_jet(t) + kEdmSigmaData * kEdmSigmaData * alpha * alpha);
 }
 
 }  // namespace bespoke

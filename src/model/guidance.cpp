@@ -4,7 +4,9 @@
 
 #include <utility>
 
+#include "bespoke/core/combine.h"
 #include "bespoke/core/error.h"
+#include "bespoke/model/fields.h"
 
 namespace bespoke {
 
@@ -12,25 +14,29 @@ namespace {
 
 class GuidedModel : public Model {
  public:
-  GuidedModel(ModelPtr model, double w, Conditions null_conditions)
-      : model_(std::move(model)), w_(w), null_conditions_(std::move(null_conditions)) {}
+  GuidedModel(ModelPtr model, GuidanceWeight weight, Conditions null_conditions)
+      : model_(std::move(model)),
+        weight_(std::move(weight)),
+        null_conditions_(std::move(null_conditions)) {}
 
   torch::Tensor predict(const torch::Tensor& x, const torch::Tensor& t,
                         const Conditions& conditions) const override {
-    for (const auto& entry : null_conditions_) {
-      if (conditions.count(entry.first) == 0) {
-        throw bad_input("guidance needs the condition '{}', none was given", entry.first);
-      }
-    }
-    Conditions doubled;
-    for (const auto& [name, value] : conditions) {
-      const auto null = null_conditions_.find(name);
-      const bool kept = null == null_conditions_.end();
-      doubled[name] =
-          torch::cat({value, kept ? value : null->second.to(value.device()).expand_as(value)});
-    }
-    const auto both = model_->predict(torch::cat({x, x}), torch::cat({t, t}), doubled).chunk(2);
-    return (1 + w_) * both[0] - w_ * both[1];
+    require_conditions(conditions);
+    const torch::Tensor w = time_function(t, [this](double time) { return weight_.at(time); });
+    const torch::Tensor active = w.detach().ne(0).nonzero().reshape({-1});
+    if (active.numel() == 0) return model_->predict(x, t, conditions);
+    const auto device_index = active.to(x.device());
+    const auto output = model_->predict(torch::cat({x, x.index_select(0, device_index)}),
+                                        torch::cat({t, t.index_select(0, active)}),
+                                        with_null_half(conditions, active));
+    const auto wide = output.element_size() < 4 ? output.to(torch::kFloat) : output;
+    const auto guided = wide.slice(0, 0, x.size(0));
+    const auto unguided = wide.slice(0, x.size(0));
+    const auto factor =
+        per_sample(w.index_select(0, active).to(wide.device(), wide.scalar_type()), wide.dim());
+    if (active.numel() == x.size(0)) return guided + factor * (guided - unguided);
+    const auto change = factor * (guided.index_select(0, device_index) - unguided);
+    return guided.index_add(0, device_index, change);
   }
 
   Prediction prediction() const override { return model_->prediction(); }
@@ -39,15 +45,38 @@ class GuidedModel : public Model {
   torch::ScalarType dtype() const override { return model_->dtype(); }
 
  private:
+  void require_conditions(const Conditions& conditions) const {
+    for (const auto& entry : null_conditions_) {
+      if (conditions.count(entry.first) == 0) {
+        throw bad_input("guidance needs the condition '{}', none was given", entry.first);
+      }
+    }
+  }
+
+  // The conditions of all samples, then those of the active ones with null in place of what has it.
+  Conditions with_null_half(const Conditions& conditions, const torch::Tensor& active) const {
+    Conditions both;
+    for (const auto& [name, value] : conditions) {
+      const auto null = null_conditions_.find(name);
+      auto half = value.index_select(0, active.to(value.device()));
+      if (null != null_conditions_.end()) {
+        half = null->second.to(value.device(), value.scalar_type()).expand_as(half);
+      }
+      both[name] = torch::cat({value, half});
+    }
+    return both;
+  }
+
   ModelPtr model_;
-  double w_;
+  GuidanceWeight weight_;
   Conditions null_conditions_;
 };
 
 }  // namespace
 
-ModelPtr guided_model(ModelPtr model, double w, Conditions null_conditions) {
-  return std::make_shared<GuidedModel>(std::move(model), w, std::move(null_conditions));
+ModelPtr guided_model(ModelPtr model, GuidanceWeight weight, Conditions null_conditions) {
+  return std::make_shared<GuidedModel>(std::move(model), std::move(weight),
+                                       std::move(null_conditions));
 }
 
 }  // namespace bespoke

@@ -202,10 +202,11 @@ class AdaptiveRun {
     const bool stuck = active.h[k] < 1e-14 * span;
     if (!stuck && active.evaluations[k] < options_.most_evaluations) return;
     throw Error(ErrorKind::diverged,
-                fmt::format("the reference cannot meet tolerance {:g} at t = {} for sample {} of "
-                            "the batch after {} "
+                fmt::format("the reference cannot meet tolerance {:g} at t = {} for sample {} "
+                            "after {} "
                             "evaluations; loosen the tolerance or check the model for NaN there",
-                            tolerances_.rtol, active.t[k], active.index.data_ptr<int64_t>()[k],
+                            tolerances_.rtol, active.t[k],
+                            options_.first_sample + active.index.data_ptr<int64_t>()[k],
                             active.evaluations[k]));
   }
 

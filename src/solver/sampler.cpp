@@ -16,17 +16,17 @@ int64_t first_bad_sample(const torch::Tensor& x) {
 }
 
 [[noreturn]] void report_not_finite(const NsSolver& solver, size_t step, const torch::Tensor& u,
-                                    const torch::Tensor& x) {
+                                    const torch::Tensor& x, int64_t first_sample) {
   const bool model = !torch::isfinite(u).all().item<bool>();
   const bool narrow = u.element_size() < 4;
   const char* advice = !model   ? "check that the solver was made for this model"
                        : narrow ? "run the model in a wider precision"
                                 : "check the model at this time";
-  throw Error(
-      ErrorKind::diverged,
-      fmt::format("{} at step {} of {} (t = {}, sample {} of the batch); {}",
-                  model ? "the model returned NaN or infinity" : "the state overflowed", step + 1,
-                  solver.nfe(), solver.times[step], first_bad_sample(model ? u : x), advice));
+  throw Error(ErrorKind::diverged,
+              fmt::format("{} at step {} of {} (t = {}, sample {}); {}",
+                          model ? "the model returned NaN or infinity" : "the state overflowed",
+                          step + 1, solver.nfe(), solver.times[step],
+                          first_sample + first_bad_sample(model ? u : x), advice));
 }
 
 // The velocity as the sampler keeps it: of the state's shape, and a tensor of its own.
@@ -45,7 +45,8 @@ double starting_scale(const NsSolver& solver, const Schedule& schedule) {
 }
 
 torch::Tensor sample(const NsSolver& solver, const Field& field, const torch::Tensor& x0,
-                     const Conditions& conditions, const StepCallback& on_step) {
+                     const Conditions& conditions, const StepCallback& on_step,
+                     int64_t first_sample) {
   const torch::NoGradGuard no_grad;
   const bool wide = x0.scalar_type() == torch::kDouble;
   const torch::Tensor start = x0.to(wide ? torch::kDouble : torch::kFloat).contiguous();
@@ -60,7 +61,8 @@ torch::Tensor sample(const NsSolver& solver, const Field& field, const torch::Te
     terms.push_back(kept(field.velocity(here, t, conditions), here));
     coefficients.assign(1, solver.a[i]);
     coefficients.insert(coefficients.end(), solver.b[i].begin(), solver.b[i].end());
-    if (!combine(x, terms, coefficients)) report_not_finite(solver, i, terms.back(), x);
+    if (!combine(x, terms, coefficients))
+      report_not_finite(solver, i, terms.back(), x, first_sample);
     if (on_step) {
       on_step({static_cast<int>(i), solver.times[i], solver.times[i + 1], x, terms.back()});
     }

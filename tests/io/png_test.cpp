@@ -185,6 +185,8 @@ TEST(ToBytes, RoundsHalfUpAndClamps) {
       torch::tensor({-1.0, 0.0, -1e-9, 1.0, -2.0, 3.0, nan, infinity, -infinity}, torch::kDouble);
   const auto expected = torch::tensor({0, 128, 127, 255, 0, 255, 0, 255, 0}).to(torch::kByte);
   EXPECT_TRUE(torch::equal(to_bytes(x, -1, 1), expected));
+  EXPECT_TRUE(torch::equal(to_bytes(torch::tensor({0.5, 1.5, 2.5}), 0, 255),
+                           torch::tensor({1, 2, 3}).to(torch::kByte)));
   EXPECT_TRUE(torch::equal(to_bytes(torch::arange(256) / 255.0, 0, 1),
                            torch::arange(256).to(torch::kByte)));
   EXPECT_THROW(to_bytes(x, 1, 1), Error);

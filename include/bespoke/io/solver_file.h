@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "bespoke/model/guidance_weight.h"
 #include "bespoke/path/prediction.h"
 #include "bespoke/path/schedule.h"
 #include "bespoke/solver/ns_solver.h"
@@ -15,7 +16,7 @@ namespace bespoke {
 struct FieldDescription {
   Prediction prediction = Prediction::velocity;
   SchedulePtr schedule;
-  double guidance = 0;  // w of u_w = (1 + w) u(x|y) - w u(x)
+  GuidanceWeight guidance;
 };
 
 // A *.solver.json: the solver, what it is for and where it came from. Preconditioning is folded

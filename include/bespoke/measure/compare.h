@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "bespoke/measure/psnr.h"
 #include "bespoke/model/model.h"
 #include "bespoke/solver/ns_solver.h"
 #include "bespoke/solver/reference.h"
@@ -18,13 +19,16 @@ struct Contender {
 struct CompareOptions {
   int64_t batch = 64;
   Tolerances tolerances;
+  double peak = kUnitPeak;  // peak-to-peak range of what is compared
+  // Where the difference is measured; null compares the samples themselves.
+  std::function<torch::Tensor(const torch::Tensor&)> decode;
   std::function<void(double)> on_progress;  // fraction done, 0 ... 1
 };
 
 struct ComparisonRow {
   std::string name;
   int nfe;
-  double psnr;  // mean over samples, decibels
+  double psnr;  // mean over samples, decibels; NaN where the solver diverged
 };
 
 struct Comparison {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,11 +28,35 @@ struct TimeCard {
   bool integer = false;  // rounded to a whole index and passed as int64
 };
 
-// One argument of the network after x and t: an integer per sample.
+// One argument of the network after x and t: an integer or a tensor per sample.
 struct ConditionCard {
   std::string name;
-  int64_t classes = 0;  // values 0 ... classes - 1
-  int64_t null = -1;    // the value that stands for "no condition"; -1 if there is none
+  int64_t classes = 0;  // values 0 ... classes - 1; 0 for a tensor
+  int64_t null = -1;    // the class that stands for "no condition"; -1 if there is none
+
+  // Of a tensor:
+  std::vector<int64_t> shape;       // without the batch
+  bool integer = false;             // int64, otherwise in the model's precision
+  bool zero_null = false;           // "no condition" is all zeros
+  std::filesystem::path null_file;  // or the tensor in this file
+
+  bool is_tensor() const { return classes == 0; }
+  bool has_null() const { return null >= 0 || zero_null || !null_file.empty(); }
+};
+
+// What turns a latent into an image or a sound: decoder(latent / scale + shift).
+struct DecoderCard {
+  std::filesystem::path weights;
+  std::string weights_sha256;
+  double scale = 1, shift = 0;
+  std::vector<int64_t> sample_shape;  // of what comes out
+  double least = -1, most = 1;        // its value range
+};
+
+// What the network is given in place of x.
+enum class InputScaling {
+  none,
+  edm,  // c_in x / alpha, c_in = 1 / sqrt((sigma / alpha)^2 + 0.5^2)
 };
 
 // model.json, beside the weights: what the network is and how it is called.
@@ -45,9 +70,15 @@ struct ModelCard {
   Prediction prediction = Prediction::velocity;
   SchedulePtr schedule;
   TimeCard time;
+  InputScaling input_scaling = InputScaling::none;
   std::vector<ConditionCard> conditions;
+  std::optional<DecoderCard> decoder;  // of a latent model
+  int64_t sample_rate = 0;             // of audio, in Hz; 0 for everything else
   std::string licence, source;
 };
+
+// The names by which cards call these.
+const std::vector<std::string>& time_convention_names();
 
 // Checks every key; a mistake is one sentence that names the key.
 ModelCard parse_model_card(const std::string& text, const std::filesystem::path& path);
@@ -55,5 +86,8 @@ ModelCard read_model_card(const std::filesystem::path& path);
 
 // Our time as the network's, with its derivative.
 Jet network_time(const TimeCard& card, const Schedule& schedule, double t);
+
+// What x is multiplied by before the network sees it, with its derivative.
+Jet network_input_scale(InputScaling scaling, const Schedule& schedule, double t);
 
 }  // namespace bespoke

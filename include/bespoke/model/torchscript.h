@@ -10,11 +10,36 @@ struct TorchScriptOptions {
   torch::ScalarType dtype = torch::kFloat;  // weights and inputs are converted to it
 };
 
-// The network of a card, called as forward(x, time, condition ...) with the conditions in the order
-// of the card. Differentiable in x and, unless the card asks for integer times, in t. Where a batch
-// does not fit the memory it is computed in halves, and later batches in pieces of that size.
-// Errors say what is wrong with the file: missing, truncated, not TorchScript, weights of another
-// card, or an operator this LibTorch lacks.
+// A loaded network, apart from what a card says of it.
+class ScriptModule;
+using NetworkPtr = std::shared_ptr<const ScriptModule>;
+
+// Where a batch does not fit the memory the network computes it in halves, and later batches in
+// pieces of that size. Errors say what is wrong with the file: missing, truncated, not TorchScript,
+// weights of another card, or an operator this LibTorch lacks.
+NetworkPtr load_network(const ModelCard& card, const TorchScriptOptions& options = {});
+int64_t parameter_count(const ScriptModule& network);
+torch::Device network_device(const ScriptModule& network);
+
+// The network as a card declares it, called as forward(x, time, condition ...) with the conditions
+// in the order of the card. Differentiable in x and, unless the card asks for integer times, in t.
+ModelPtr network_model(NetworkPtr network, const ModelCard& card);
+
+// Both in one.
 ModelPtr load_torchscript(const ModelCard& card, const TorchScriptOptions& options = {});
+
+// The decoder of a latent model: [batch, latent ...] -> [batch, decoded ...], float32 or wider,
+// differentiable.
+class Decoder {
+ public:
+  Decoder(const DecoderCard& card, const TorchScriptOptions& options);
+  torch::Tensor decode(const torch::Tensor& latents) const;
+  const DecoderCard& card() const { return card_; }
+
+ private:
+  DecoderCard card_;
+  NetworkPtr module_;
+};
+using DecoderPtr = std::shared_ptr<const Decoder>;
 
 }  // namespace bespoke

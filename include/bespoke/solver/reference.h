@@ -15,6 +15,7 @@ struct ReferenceOptions {
   Tolerances tolerances;
   double start = 0, end = 1;                // in the model's time; x_0 is the state at start
   int64_t most_evaluations = 20000;         // per sample, before it is called diverged
+  int64_t first_sample = 0;                 // the number of x0[0] among all samples of a run
   std::function<void(double)> on_progress;  // fraction of the batch's time done, 0 ... 1
 };
 

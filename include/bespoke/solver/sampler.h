@@ -23,9 +23,10 @@ double starting_scale(const NsSolver& solver, const Schedule& schedule);
 // Algorithm 1 of the paper, for any solver and field: x_n from x_0 [batch, ...]. The state is
 // float32 or float64, as x_0 is (half precision is raised to float32); velocities stay in the
 // model's own type. On the CPU memory is one state and n velocities; on other devices each step
-// needs a temporary state more. Throws (diverged) with the step, time and sample (of this batch)
-// named if the state stops being finite.
+// needs a temporary state more. Throws (diverged) with the step, time and sample named if the
+// state stops being finite; `first_sample` is the number of x0[0] among all samples of a run.
 torch::Tensor sample(const NsSolver& solver, const Field& field, const torch::Tensor& x0,
-                     const Conditions& conditions = {}, const StepCallback& on_step = nullptr);
+                     const Conditions& conditions = {}, const StepCallback& on_step = nullptr,
+                     int64_t first_sample = 0);
 
 }  // namespace bespoke

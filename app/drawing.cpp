@@ -1,0 +1,94 @@
+#include "drawing.h"
+
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include <functional>
+#include <new>
+
+#include "bespoke/core/error.h"
+#include "bespoke/core/progress.h"
+#include "bespoke/model/fields.h"
+#include "bespoke/solver/reference.h"
+#include "bespoke/solver/sampler.h"
+
+namespace bespoke {
+
+namespace {
+
+using Report = std::function<void(double)>;
+
+// What is thrown where memory runs out outside the model, which splits its own batches.
+bool ran_out_of_memory(const std::exception& error) {
+  const std::string message = error.what();
+  return dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
+         message.find("out of memory") != std::string::npos ||
+         message.find("can't allocate memory") != std::string::npos;
+}
+
+// work(begin, end, report) over all samples, in batches that shrink where memory runs out.
+template <class Work>
+void in_fitting_batches(int64_t count, int64_t batch, const Report& on_progress, Work work) {
+  for (int64_t begin = 0; begin < count;) {
+    const int64_t end = std::min(count, begin + batch);
+    const auto report = [&](double done) {
+      on_progress((static_cast<double>(begin) + done * static_cast<double>(end - begin)) /
+                  static_cast<double>(count));
+    };
+    try {
+      work(begin, end, report);
+      begin = end;
+    } catch (const Error&) {
+      throw;
+    } catch (const std::exception& error) {
+      if (!ran_out_of_memory(error)) throw;
+      if (end - begin == 1) {
+        throw Error(ErrorKind::device,
+                    "out of memory even with --batch 1; use --dtype bf16, a solver of fewer "
+                    "evaluations, or a device with more memory");
+      }
+      batch = (end - begin) / 2;
+      fmt::print(stderr, "bespoke: out of memory, going on with --batch {}\n", batch);
+    }
+  }
+}
+
+}  // namespace
+
+Drawing draw_with_reference(const Start& start, double tolerance, int64_t batch) {
+  Progress progress("reference");
+  std::vector<torch::Tensor> parts;
+  double evaluations = 0;
+  in_fitting_batches(
+      start.count(), batch, [&](double done) { progress.update(done); },
+      [&](int64_t begin, int64_t end, const Report& report) {
+        ReferenceOptions options;
+        options.tolerances = {tolerance, tolerance};
+        options.first_sample = begin;
+        options.on_progress = report;
+        const auto result = reference(start.model, start.noise.slice(0, begin, end),
+                                      slice(start.conditions, begin, end), options);
+        parts.push_back(result.x);
+        evaluations += result.evaluations.sum().item<double>();
+      });
+  return {torch::cat(parts), evaluations / static_cast<double>(start.count())};
+}
+
+Drawing draw_with_solver(const Start& start, const NsSolver& solver, int64_t batch) {
+  Progress progress("sampling");
+  const VelocityField field(start.model);
+  const torch::Tensor noise = starting_scale(solver, *start.model->schedule()) * start.noise;
+  std::vector<torch::Tensor> parts;
+  in_fitting_batches(
+      start.count(), batch, [&](double done) { progress.update(done); },
+      [&](int64_t begin, int64_t end, const Report& report) {
+        const auto on_step = [&](const StepInfo& info) {
+          report((info.step + 1.0) / solver.nfe());
+        };
+        parts.push_back(sample(solver, field, noise.slice(0, begin, end),
+                               slice(start.conditions, begin, end), on_step, begin));
+      });
+  return {torch::cat(parts), static_cast<double>(solver.nfe())};
+}
+
+}  // namespace bespoke
