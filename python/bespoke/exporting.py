@@ -1,0 +1,323 @@
+"""export_model: a PyTorch module becomes a TorchScript file and a model card that Bespoke reads."""
+
+import copy
+import functools
+import hashlib
+import json
+import os
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+from typing import List, NamedTuple
+
+import torch
+
+from bespoke import checks
+from bespoke.adapters import adapt
+from bespoke.card import check_card, check_decoder
+from bespoke.examples import decoder_inputs, network_inputs
+from bespoke.graph import follow_device, operators
+from bespoke.plain_ops import MISSING_IN_1_13, WITHOUT_DERIVATIVE, plain_operators
+
+METHODS = ["auto", "script", "trace"]
+OPTIONS = ["method", "half", "overwrite", "strict", "adapter", "decoder", "tolerance", "quiet"]
+
+_DONE = {"script": "scripted", "trace": "traced"}
+_HINT = ("a trace keeps the batch size and the branches of its example: take sizes from the "
+         "inputs, leave out what is random, or write the module so that torch.jit.script takes it")
+
+# A trace is made with a batch that no check uses, so that a fixed batch size shows.
+_TRACED_TIMES = (0.2, 0.5, 0.8)
+# Our times of each checked batch: single samples over the whole range, both ends in one batch, and
+# a time of its own for each of five samples.
+_CHECKED_TIMES = ((0.0,), (0.35,), (0.65,), (1.0,), (0.0, 1.0), (0.0, 0.25, 0.5, 0.75, 1.0))
+
+
+class ExportError(RuntimeError):
+    """The module cannot be exported, or what was exported is not the module."""
+
+
+class Export(NamedTuple):
+    """What export_model wrote."""
+
+    card: Path
+    weights: Path
+    method: str  # "script" or "trace"
+    difference: float  # the largest seen to the eager module, relative to the largest output
+    operators: List[str]  # those that LibTorch 1.13 lacks or cannot differentiate
+
+
+def export_model(module, path, *, method="auto", half=False, overwrite=False, strict=False,
+                 adapter=None, decoder=None, tolerance=1e-4, quiet=False, **fields):
+    """Writes the model card `path` and, beside it, `module` as TorchScript; returns an Export.
+
+    fields     the card's keys (docs/model-card.md): sample_shape, prediction, schedule and time are
+               needed; schedule and time may be text, "vp:B=20,b=0.1", "index:levels=1000"
+    method     "script", "trace", or "auto": script, and trace where scripting fails
+    half       store the parameters in float16; buffers stay as they are
+    overwrite  replace files that are there
+    strict     refuse, rather than warn about, operators that LibTorch 1.13 lacks
+    adapter    "diffusers", or a callable that makes of `module` one called (x, time, *conditions)
+    decoder    for latents: a module, or {"module": ..., "scale": ..., "shift": ...,
+               "sample_shape": ..., "value_range": ...}; decoded = decoder(z / scale + shift)
+    tolerance  largest difference to the eager module, relative to its largest output
+
+    The module is exported from a copy in eval mode, on the CPU, in float32, without gradients.
+    ValueError: the card is wrong, before any work. ExportError: the module cannot be exported as
+    it is. Neither leaves a file.
+    """
+    card = check_card(fields, OPTIONS)
+    checks.choice(method, METHODS, "method", "method")
+    decoder_module, decoder_card = _split_decoder(decoder)
+    adapted = adapt(_require_module(module, "module"), adapter, card.get("conditions", []))
+    module = _require_module(adapted, "adapter")
+    path = Path(path)
+    files = _file_names(path, card, decoder_module is not None)
+    if not overwrite:
+        _refuse_existing([path, *files])
+    exporter = _Exporter(method, half, strict, tolerance, quiet)
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".bespoke-export-", dir=path.parent) as scratch:
+        ready = [Path(scratch) / file.name for file in (*files, path)]
+        export = exporter.write(module, ready[0], functools.partial(network_inputs, card),
+                                card["sample_shape"])
+        card = {"format": "torchscript", **card, "weights": files[0].name,
+                "weights_sha256": _sha256(ready[0])}
+        if decoder_module is not None:
+            card["decoder"] = exporter.write_decoder(decoder_module, decoder_card, ready[1], card)
+        ready[-1].write_text(_card_text(card), encoding="utf-8")
+        # The card last: whoever finds it finds what it names.
+        for made, final in zip(ready, (*files, path)):
+            os.replace(made, final)
+    exporter.say(f"wrote {path} and {', '.join(file.name for file in files)}")
+    return export._replace(card=path, weights=files[0])
+
+
+class _Batch(NamedTuple):
+    """Arguments of a module and what it gives for them before it is exported."""
+
+    arguments: tuple
+    output: torch.Tensor
+
+    def where(self, sample=None):
+        """Words for the batch and the network's own time of one sample, or of all."""
+        size = f"batch {len(self.arguments[0])}"
+        if len(self.arguments) == 1:
+            return size
+        times = self.arguments[1].tolist()
+        return f"{size}, time {times if sample is None else times[sample]}"
+
+
+class _Exporter:
+    """How modules are exported, with the options that hold for the model and its decoder."""
+
+    def __init__(self, method, half, strict, tolerance, quiet):
+        self.method, self.half, self.strict = method, half, strict
+        self.tolerance, self.quiet = tolerance, quiet
+
+    def say(self, text):
+        if not self.quiet:
+            print(f"bespoke-export: {text}", file=sys.stderr)
+
+    def write(self, module, path, inputs, output_shape):
+        """Exports `module` to `path`, called with `inputs`; the Export's paths are `path`.
+
+        inputs(times) makes the arguments for a batch of our times; output_shape is without the
+        batch, or None where any shape will do.
+        """
+        module = _prepare(module, self.half)
+        with torch.no_grad(), warnings.catch_warnings():
+            # PyTorch 2.9 calls TorchScript deprecated; it is what LibTorch 1.13 to 2 all read.
+            warnings.filterwarnings("ignore", ".*torch.jit", DeprecationWarning)
+            batches = [_eager(module, inputs(times), output_shape) for times in _CHECKED_TIMES]
+            exported, method = self._compile(module, inputs(_TRACED_TIMES))
+            difference = self._compare(exported, batches, f"the {_DONE[method]} module")
+            found = self._scan(exported)
+            _save(exported, path, self.half)
+            loaded = torch.jit.load(str(path), map_location="cpu").float()
+            self._compare(loaded, batches, "the file written")
+        self.say(f"{type(module).__name__} {_DONE[method]}; largest relative difference to the "
+                 f"eager module {difference:.1e}")
+        return Export(path, path, method, difference, found)
+
+    def write_decoder(self, module, card, path, model_card):
+        """Exports the decoder of `model_card`'s samples to `path`; returns its card."""
+        inputs = functools.partial(decoder_inputs, model_card["sample_shape"], card)
+        shape = card.get("sample_shape")
+        self.write(module, path, inputs, shape)
+        if shape is None:
+            with torch.no_grad():
+                decoded = torch.jit.load(str(path), map_location="cpu").float()(*inputs([0.5]))
+            shape = list(decoded.shape[1:])
+        return {"weights": path.name, "weights_sha256": _sha256(path), **card,
+                "sample_shape": shape}
+
+    def _compile(self, module, example):
+        """(TorchScript module, "script" or "trace")."""
+        with plain_operators(module):
+            if self.method != "trace":
+                try:
+                    return torch.jit.script(module), "script"
+                except Exception as error:  # the compiler raises what it likes
+                    reason = _brief(error)
+                if self.method == "script":
+                    raise ExportError(f"torch.jit.script fails: {reason}; try method=\"trace\"")
+                self.say(f"torch.jit.script fails ({reason}), so the module is traced")
+            try:
+                traced = torch.jit.trace(module, example, check_trace=False)
+            except Exception as error:
+                raise ExportError(f"torch.jit.trace fails: {_brief(error)}") from error
+        for name in follow_device(traced):
+            warnings.warn(f"the trace of {name} fixes tensors to the CPU; it will not run on a GPU")
+        return traced, "trace"
+
+    def _compare(self, exported, batches, what):
+        """The largest difference to the eager outputs, relative to the largest of each batch."""
+        worst = 0.0
+        for batch in batches:
+            output = _call(exported, batch, what)
+            scale = max(batch.output.abs().max().item(), 1e-30)
+            differences = (output.float() - batch.output).abs().flatten(1).amax(1) / scale
+            sample = int(differences.nan_to_num(float("inf")).argmax())
+            difference = differences[sample].item()
+            if not difference <= self.tolerance:
+                raise ExportError(
+                    f"{what} differs from the eager one at {batch.where(sample)} by "
+                    f"{difference:.2g} of its largest output, {self.tolerance:g} is allowed; "
+                    f"{_HINT}")
+            worst = max(worst, difference)
+        return worst
+
+    def _scan(self, exported):
+        """Operators that would fail elsewhere; a warning says which, or an error if strict."""
+        present = operators(exported)
+        problems = []
+        for names, why in ((MISSING_IN_1_13, "LibTorch 1.13 lacks"),
+                           (WITHOUT_DERIVATIVE, "have no derivative, so nothing can be trained "
+                                                "through the model:")):
+            found = sorted(name for name in present & names)
+            if found:
+                problems.append((found, f"operators that {why} {', '.join(found)}"))
+        message = "the module holds " + " and ".join(text for _, text in problems)
+        if problems and self.strict:
+            raise ExportError(f"{message}; write it without them")
+        if problems:
+            warnings.warn(message)
+        return [name for found, _ in problems for name in found]
+
+
+def _require_module(module, what):
+    if not isinstance(module, torch.nn.Module):
+        raise ValueError(f"{what}: must give a torch.nn.Module, found {type(module).__name__}")
+    return module
+
+
+def _split_decoder(decoder):
+    """(module or None, its card) from what the user gave."""
+    if decoder is None or isinstance(decoder, torch.nn.Module):
+        return decoder, {}
+    checks.require(isinstance(decoder, dict) and "module" in decoder, "decoder",
+                   'must be a torch.nn.Module, or an object with one as "module"')
+    rest = {key: value for key, value in decoder.items() if key != "module"}
+    return _require_module(decoder["module"], "decoder.module"), check_decoder(rest)
+
+
+def _file_names(path, card, with_decoder):
+    """The weights' path and, if there is one, the decoder's."""
+    checks.require(path.suffix == ".json", "path", f"the card's name ends in .json, found {path}")
+    name = card.get("weights", path.stem + ".pt")
+    checks.require(Path(name).name == name and name.endswith(".pt"), "weights",
+                   f"is a file name beside the card that ends in .pt, found '{name}'")
+    files = [path.with_name(name)]
+    return files + [path.with_name(name[:-len(".pt")] + "-decoder.pt")] if with_decoder else files
+
+
+def _refuse_existing(paths):
+    for path in paths:
+        if path.exists():
+            raise FileExistsError(f"{path} is there already; overwrite=True (--overwrite) "
+                                  "replaces it")
+
+
+def _prepare(module, half):
+    """A copy to export: eval, CPU, float32, no gradients; rounded to float16 values if `half`."""
+    try:
+        module = copy.deepcopy(module)
+    except Exception as error:
+        warnings.warn(f"{type(module).__name__} cannot be copied ({_brief(error)}); it is exported "
+                      "in place and stays on the CPU, in eval mode, float32, without gradients")
+    module.eval().cpu().float()
+    for parameter in module.parameters():
+        parameter.requires_grad_(False)
+        if half:
+            # Rounded before the checks, which then hold for the weights that are stored.
+            parameter.data = parameter.data.half().float()
+    return module
+
+
+def _eager(module, arguments, output_shape):
+    """The _Batch of `arguments`, with the module's output checked."""
+    where = f"{type(module).__name__} at {_Batch(arguments, None).where()}"
+    before = [argument.clone() for argument in arguments]
+    try:
+        output = module(*arguments)
+    except Exception as error:
+        raise ExportError(f"{where} fails when it is called as the card says: "
+                          f"{_brief(error)}") from error
+    if not isinstance(output, torch.Tensor):
+        raise ExportError(f"{where} returns {type(output).__name__} instead of a tensor; an "
+                          "adapter can take the tensor out of it")
+    batch, shape = len(arguments[0]), list(output.shape)
+    wanted = [batch, *(shape[1:] if output_shape is None else output_shape)]
+    if shape != wanted:
+        raise ExportError(f"{where} returns shape {shape} where {wanted} is needed")
+    if not torch.isfinite(output).all():
+        raise ExportError(f"{where} returns values that are not finite")
+    if not all(map(torch.equal, before, arguments)):
+        raise ExportError(f"{where} changes its inputs, which are the solver's; copy them first")
+    return _Batch(arguments, output.float())
+
+
+def _call(exported, batch, what):
+    """The exported module's output for the batch, of the eager one's shape."""
+    try:
+        output = exported(*batch.arguments)
+    except Exception as error:
+        raise ExportError(f"{what} fails at {batch.where()}: {_brief(error)}; {_HINT}") from error
+    found = list(output.shape) if isinstance(output, torch.Tensor) else type(output).__name__
+    if found != list(batch.output.shape):
+        raise ExportError(f"{what} returns {found} at {batch.where()} where the eager one returns "
+                          f"{list(batch.output.shape)}; {_HINT}")
+    return output
+
+
+def _save(exported, path, half):
+    # Back to float32 afterwards: the parameters may be those of the module itself.
+    for parameter in exported.parameters() if half else []:
+        parameter.data = parameter.data.half()
+    torch.jit.save(exported, str(path))
+    exported.float()
+
+
+def _card_text(card):
+    """JSON with one key a line, as people write cards."""
+    lines = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in card.items()]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _sha256(path):
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        for block in iter(lambda: file.read(1 << 20), b""):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _brief(error):
+    """One line of an error: TorchScript's are pages, of which one line says what is wrong."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    telling = [line for line in lines if "Error:" in line]
+    line = (telling or lines or [""])[-1 if telling else 0]
+    return f"{type(error).__name__}: {line}" if "Error" not in line else line
