@@ -19,9 +19,9 @@ namespace bespoke {
 
 namespace {
 
-// sigma / alpha at which samples are denoised: where a network knows far more than a linear guess,
-// and where it has most to guess.
-constexpr std::array<double, 4> kNoiseLevels = {2, 1, 0.5, 0.25};
+// sigma / alpha at which samples are denoised: low levels, where a network knows far more than a
+// linear guess, and high ones, where v and noise predictions, alike near the data, part.
+constexpr std::array<double, 4> kNoiseLevels = {8, 3, 1, 0.3};
 
 // Enough for samples that look like the model's own.
 constexpr int kEvaluations = 16;

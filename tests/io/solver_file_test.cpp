@@ -28,7 +28,7 @@ TEST(SolverFile, RoundTripsExactly) {
   EXPECT_TRUE(copy.solver == file.solver);
   EXPECT_EQ(copy.name, file.name);
   EXPECT_EQ(copy.field.prediction, file.field.prediction);
-  EXPECT_EQ(copy.field.guidance, 2.5);
+  EXPECT_EQ(copy.field.guidance, GuidanceWeight(2.5));
   EXPECT_EQ(copy.field.schedule->describe(), file.field.schedule->describe());
   EXPECT_EQ(copy.provenance, file.provenance);
   EXPECT_EQ(to_json_text(copy), to_json_text(file));

@@ -257,7 +257,7 @@ TEST_F(TorchScript, SaysWhatIsWrongWithTheCall) {
     load(document)->predict(torch::zeros({2, kDimension}), torch::zeros({2}, torch::kDouble), {});
   };
   save("def forward(self, x, time, y):\n    return x[:, :3]\n");
-  expect_refused(calling, "shape 2x3 for an input of shape 2x6");
+  expect_refused(calling, "shape 2x3 for an input of shape 2x6, the card says 2x6");
   save("def forward(self, x, time, y):\n    return torch.mm(x, x)\n");
   expect_refused(calling, "failed when it was called as the card says");
   save("def forward(self, x, time):\n    return x\n");
@@ -269,7 +269,7 @@ TEST_F(TorchScript, SaysWhatIsWrongWithTheCall) {
       [&] {
         load(strict)->predict(torch::zeros({2, kDimension}), torch::zeros({2}, torch::kDouble), {});
       },
-      "needs the condition 'y' (0 to 1)");
+      "needs the condition 'y'");
 }
 
 TEST_F(TorchScript, RefusesEachMistakeInACard) {
@@ -298,6 +298,101 @@ TEST_F(TorchScript, RefusesEachMistakeInACard) {
   refused([](json& d) { d["conditions"][0]["clases"] = 3; }, "did you mean 'classes'?");
   refused([](json& d) { d["conditions"][0]["null"] = "none"; }, "conditions[0].null");
   refused([](json& d) { d["conditions"] = 3; }, "must be a list");
+  refused([](json& d) { d["conditions"].push_back(d["conditions"][0]); }, "conditions[1]");
+  refused([](json& d) { d["conditions"][0]["shape"] = {3}; }, "either \"classes\"");
+  refused(
+      [](json& d) {
+        d["conditions"][0] = {{"name", "c"}, {"shape", {3}}, {"dtype", "int8"}};
+      },
+      "conditions[0].dtype");
+  refused([](json& d) { d["decoder"] = {{"weights", "d.pt"}}; }, "key \"sample_shape\" is missing");
+  refused(
+      [](json& d) {
+        d["decoder"] = {{"weights", "d.pt"}, {"sample_shape", {3}}, {"scale", 0}};
+      },
+      "decoder.scale");
+  refused([](json& d) { d["sample_rate"] = 0; }, "sample_rate");
+  refused([](json& d) { d["input_scaling"] = "unit"; }, "input_scaling");
+}
+
+TEST_F(TorchScript, EveryDocumentedCardIsValid) {
+  const std::string page = read_file(BESPOKE_SOURCE_DIR "/docs/model-card.md");
+  const std::string opening = "```json\n";
+  int found = 0;
+  for (size_t at = 0; (at = page.find(opening, at)) != std::string::npos; ++found) {
+    at += opening.size();
+    const std::string text = page.substr(at, page.find("```", at) - at);
+    EXPECT_NO_THROW(parse_model_card(text, "model.json")) << text;
+  }
+  EXPECT_EQ(found, 8);
+}
+
+TEST_F(TorchScript, RefusesImpossibleCombinations) {
+  const auto refused = [&](const json& document, const std::string& expected) {
+    expect_refused([&] { parse_model_card(document.dump(), "model.json"); }, expected);
+  };
+  refused(card("data", {{"name", "fm-ot"}}, {{"convention", "sigma"}}), "time.convention");
+  refused(card("noise", {{"name", "ddpm-linear"}}, {{"convention", "index"}, {"levels", 500}}),
+          "time.levels: is 500, the schedule has 1000 levels");
+  json image = card("velocity", {{"name", "fm-ot"}}, {{"convention", "noise-to-data"}});
+  image["sample_shape"] = {3, 32, 32};
+  image["sample_rate"] = 8000;
+  refused(image, "sample_rate");
+}
+
+TEST_F(TorchScript, PassesTensorConditionsInTheCardsOrder) {
+  save(R"(
+def forward(self, x, time, text, size):
+    return x + text.sum(2).sum(1, keepdim=True) + 10.0 * size.to(x.dtype).sum(1, keepdim=True)
+)");
+  json document = card("velocity", {{"name", "fm-ot"}}, {{"convention", "noise-to-data"}});
+  document["conditions"] = {{{"name", "text"}, {"shape", {2, 3}}, {"null", "zeros"}},
+                            {{"name", "size"}, {"shape", {2}}, {"dtype", "int64"}}};
+  const ModelPtr model = load(document, torch::kFloat);
+  const auto text = torch::rand({2, 2, 3}, torch::kDouble);
+  const auto size = torch::tensor({{1, 2}, {3, 4}}, torch::kLong);
+  const auto got = model->predict(torch::zeros({2, kDimension}), torch::zeros({2}, torch::kDouble),
+                                  {{"text", text}, {"size", size}});
+  const auto expected = text.sum(2).sum(1) + 10 * size.sum(1);
+  EXPECT_LT(relative_error(got.select(1, 0).to(torch::kDouble), expected), 1e-6);
+  expect_refused(
+      [&] {
+        model->predict(torch::zeros({2, kDimension}), torch::zeros({2}, torch::kDouble),
+                       {{"text", text}});
+      },
+      "needs the condition 'size'");
+}
+
+TEST_F(TorchScript, ScalesTheInputAsEdmDoes) {
+  // F of EDM's own form, given c_in x and c_noise = log(sigma) / 4.
+  save(R"(
+def forward(self, x, time, y):
+    sigma = torch.exp(4.0 * time).unsqueeze(1)
+    root = torch.sqrt(sigma * sigma + 0.25)
+    D = self.data(x * root, torch.ones_like(sigma), sigma, y)
+    return (D - 0.25 / (sigma * sigma + 0.25) * (x * root)) * root / (0.5 * sigma)
+)",
+       torch::kDouble);
+  json document = card("edm", {{"name", "edm"}}, {{"convention", "log-sigma"}});
+  document["input_scaling"] = "edm";
+  expect_same_samples(document, Prediction::edm, "karras", 1e-8);
+}
+
+TEST_F(TorchScript, DecodesScaledAndShiftedLatents) {
+  save("def forward(self, z):\n    return torch.stack([z, 2.0 * z], 1)\n");
+  DecoderCard decoder_card;
+  decoder_card.weights = folder_ / "weights.pt";
+  decoder_card.scale = 0.5;
+  decoder_card.shift = 1;
+  decoder_card.sample_shape = {2, 3};
+  const Decoder decoder(decoder_card, {});
+  auto z = torch::rand({4, 3}).requires_grad_();
+  const auto image = decoder.decode(z);
+  EXPECT_TRUE(torch::allclose(image.select(1, 1), 2 * (2 * z + 1)));
+  image.sum().backward();
+  EXPECT_TRUE(torch::allclose(z.grad(), torch::full({4, 3}, 6.0f)));
+  decoder_card.sample_shape = {3, 3};
+  expect_refused([&] { Decoder(decoder_card, {}).decode(z); }, "the card says 4x3x3");
 }
 
 }  // namespace
