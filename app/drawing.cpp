@@ -4,7 +4,6 @@
 #include <torch/torch.h>
 
 #include <functional>
-#include <new>
 
 #include "bespoke/core/error.h"
 #include "bespoke/core/progress.h"
@@ -17,14 +16,6 @@ namespace bespoke {
 namespace {
 
 using Report = std::function<void(double)>;
-
-// What is thrown where memory runs out outside the model, which splits its own batches.
-bool ran_out_of_memory(const std::exception& error) {
-  const std::string message = error.what();
-  return dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
-         message.find("out of memory") != std::string::npos ||
-         message.find("can't allocate memory") != std::string::npos;
-}
 
 // work(begin, end, report) over all samples, in batches that shrink where memory runs out.
 template <class Work>
@@ -41,7 +32,8 @@ void in_fitting_batches(int64_t count, int64_t batch, const Report& on_progress,
     } catch (const Error&) {
       throw;
     } catch (const std::exception& error) {
-      if (!ran_out_of_memory(error)) throw;
+      // The model splits its own batches; this is memory for the states.
+      if (!is_out_of_memory(error)) throw;
       if (end - begin == 1) {
         throw Error(ErrorKind::device,
                     "out of memory even with --batch 1; use --dtype bf16, a solver of fewer "
@@ -77,7 +69,6 @@ Drawing draw_with_reference(const Start& start, double tolerance, int64_t batch)
 Drawing draw_with_solver(const Start& start, const NsSolver& solver, int64_t batch) {
   Progress progress("sampling");
   const VelocityField field(start.model);
-  const torch::Tensor noise = starting_scale(solver, *start.model->schedule()) * start.noise;
   std::vector<torch::Tensor> parts;
   in_fitting_batches(
       start.count(), batch, [&](double done) { progress.update(done); },
@@ -85,7 +76,7 @@ Drawing draw_with_solver(const Start& start, const NsSolver& solver, int64_t bat
         const auto on_step = [&](const StepInfo& info) {
           report((info.step + 1.0) / solver.nfe());
         };
-        parts.push_back(sample(solver, field, noise.slice(0, begin, end),
+        parts.push_back(sample(solver, field, start.noise.slice(0, begin, end),
                                slice(start.conditions, begin, end), on_step, begin));
       });
   return {torch::cat(parts), static_cast<double>(solver.nfe())};

@@ -42,6 +42,9 @@ NsSolver read_solver(const json& document, const std::string& source) {
   NsSolver solver;
   solver.times = number_list(document["times"], source + ": times", nfe + 1);
   solver.a = number_list(document["a"], source + ": a", nfe);
+  if (document.contains("start_scale")) {
+    solver.start_scale = number(document["start_scale"], source + ": start_scale");
+  }
   const json& rows = document["b"];
   require(rows.is_array(), source, "b must be a list of rows");
   require(rows.size() == nfe, source,
@@ -74,17 +77,19 @@ std::string to_json_text(const SolverFile& file) {
   for (const auto& row : file.solver.b) rows.push_back("    " + numbers(row));
   return fmt::format(
       "{{\n  \"format\": \"{}\",\n  \"version\": {},\n  \"name\": {},\n  \"nfe\": {},\n"
-      "  \"times\": {},\n  \"a\": {},\n  \"b\": [\n{}\n  ],\n  \"field\": {},\n"
+      "  \"start_scale\": {},\n  \"times\": {},\n  \"a\": {},\n  \"b\": [\n{}\n  ],\n  \"field\": "
+      "{},\n"
       "  \"provenance\": {}\n}}\n",
-      kFormat, kVersion, json(file.name).dump(), file.solver.nfe(), numbers(file.solver.times),
-      numbers(file.solver.a), fmt::join(rows, ",\n"), field.dump(), file.provenance.dump());
+      kFormat, kVersion, json(file.name).dump(), file.solver.nfe(), exact(file.solver.start_scale),
+      numbers(file.solver.times), numbers(file.solver.a), fmt::join(rows, ",\n"), field.dump(),
+      file.provenance.dump());
 }
 
 SolverFile parse_solver_file(const std::string& text, const std::string& source) {
   const json document = parse_json(text, source, "a solver file is written by 'bespoke solver -o'");
   check_header(document, source);
   check_keys(document, {"format", "version", "name", "nfe", "times", "a", "b", "field"},
-             {"provenance"}, source);
+             {"start_scale", "provenance"}, source);
   return read_checked(source, [&] {
     SolverFile file;
     file.name = text_value(document["name"], source + ": name");

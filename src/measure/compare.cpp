@@ -6,7 +6,7 @@
 
 #include "bespoke/core/batches.h"
 #include "bespoke/core/error.h"
-#include "bespoke/measure/psnr.h"
+#include "bespoke/core/psnr.h"
 #include "bespoke/model/fields.h"
 #include "bespoke/solver/sampler.h"
 
@@ -37,9 +37,8 @@ Comparison compare(const ModelPtr& model, const std::vector<Contender>& contende
     evaluations += truth.evaluations.sum().item<double>();
     for (size_t k = 0; k < contenders.size(); ++k) {
       const NsSolver& solver = contenders[k].solver;
-      const auto start = starting_scale(solver, *model->schedule()) * noise;
       try {
-        const auto x = sample(solver, field, start, batch_conditions, nullptr, begin);
+        const auto x = sample(solver, field, noise, batch_conditions, nullptr, begin);
         sums[k] += mean_psnr(decode(x), expected, options.peak) * static_cast<double>(end - begin);
       } catch (const Error& error) {
         // One solver's failure is a result about that solver, not about the others.

@@ -295,6 +295,12 @@ const CatalogueEntry& find_solver(const std::string& name) {
               unknown_name("solver", name, names) + " ('bespoke solvers' lists them all)");
 }
 
+// A run that starts at t_0 > 0 starts from noise of that time's deviation, as EDM does.
+static NsSolver scaled_to_start(NsSolver solver, const Schedule& schedule) {
+  solver.start_scale = schedule.sigma(solver.times.front()) / schedule.sigma(0);
+  return solver;
+}
+
 NsSolver make_solver(const CatalogueEntry& entry, const SolverRequest& request) {
   check_nfe(request.nfe);
   const int steps = entry.steps(request.nfe);
@@ -307,7 +313,8 @@ NsSolver make_solver(const CatalogueEntry& entry, const SolverRequest& request) 
                       entry.name);
   }
   const std::string& grid = request.grid.empty() ? entry.default_grid : request.grid;
-  return entry.build(request, make_grid(grid, steps, *request.schedule));
+  return scaled_to_start(entry.build(request, make_grid(grid, steps, *request.schedule)),
+                         *request.schedule);
 }
 
 NsSolver make_solver(const std::string& name, const SolverRequest& request) {
@@ -323,7 +330,8 @@ NsSolver make_solver_via(const CatalogueEntry& entry, const SolverRequest& reque
   const std::string& grid = request.grid.empty() ? entry.default_grid : request.grid;
   there.grid = first > 0 ? grid_from(grid, first, *via) : grid;
   there.infinite_at_end = !std::isfinite(request.schedule->at(1).sigma_dot);
-  return fold(make_solver(entry, there), *schedule_change(request.schedule, via));
+  return scaled_to_start(fold(make_solver(entry, there), *schedule_change(request.schedule, via)),
+                         *request.schedule);
 }
 
 }  // namespace bespoke

@@ -42,14 +42,19 @@ void NsSolver::validate() const {
     for (size_t j = 0; j <= i; ++j) check_finite(b[i][j], "b", i, j);
   }
   check_times(times);
+  if (!std::isfinite(start_scale) || start_scale == 0) {
+    throw bad_input("start_scale is {}, it must be finite and not 0", start_scale);
+  }
 }
 
 bool operator==(const NsSolver& left, const NsSolver& right) {
-  return left.times == right.times && left.a == right.a && left.b == right.b;
+  return left.times == right.times && left.a == right.a && left.b == right.b &&
+         left.start_scale == right.start_scale;
 }
 
 NsSolver from_update_rules(const std::vector<double>& times, const std::vector<UpdateRule>& rules) {
-  NsSolver solver{times, {}, {}};
+  NsSolver solver;
+  solver.times = times;
   for (size_t k = 0; k < rules.size(); ++k) {
     const UpdateRule& rule = rules[k];
     if (rule.c.size() != k + 1 || rule.d.size() != k + 1) {
@@ -90,6 +95,44 @@ NsSolver fold(const NsSolver& solver, const ScaleTime& transform) {
     }
   }
   return from_update_rules(times, rules);
+}
+
+namespace {
+
+// One evaluation more, halfway into step `step`, at the mean of the states around it.
+NsSolver padded_once(const NsSolver& solver, size_t step) {
+  NsSolver padded = solver;
+  const auto at = static_cast<std::ptrdiff_t>(step);
+  padded.times.insert(padded.times.begin() + at + 1,
+                      (solver.times[step] + solver.times[step + 1]) / 2);
+  // Row `step` leads to x_{step+1}; the row before it, to x_step.
+  std::vector<double> row = solver.b[step];
+  const bool first = step == 0;
+  for (size_t j = 0; j < row.size(); ++j) {
+    const double before = first || j >= solver.b[step - 1].size() ? 0 : solver.b[step - 1][j];
+    row[j] = (row[j] + before) / 2;
+  }
+  padded.a.insert(padded.a.begin() + at, (solver.a[step] + (first ? 1 : solver.a[step - 1])) / 2);
+  padded.b.insert(padded.b.begin() + at, row);
+  for (size_t i = step + 1; i < padded.b.size(); ++i) {
+    padded.b[i].insert(padded.b[i].begin() + at + 1, 0);
+  }
+  return padded;
+}
+
+}  // namespace
+
+NsSolver pad(const NsSolver& solver, int nfe) {
+  NsSolver padded = solver;
+  while (padded.nfe() < nfe) {
+    size_t longest = 0;
+    for (size_t i = 1; i < padded.a.size(); ++i) {
+      const auto length = [&](size_t k) { return padded.times[k + 1] - padded.times[k]; };
+      if (length(i) > length(longest)) longest = i;
+    }
+    padded = padded_once(padded, longest);
+  }
+  return padded;
 }
 
 }  // namespace bespoke

@@ -40,16 +40,13 @@ torch::Tensor kept(const torch::Tensor& u, const torch::Tensor& x) {
 
 }  // namespace
 
-double starting_scale(const NsSolver& solver, const Schedule& schedule) {
-  return schedule.sigma(solver.times.front()) / schedule.sigma(0);
-}
-
 torch::Tensor sample(const NsSolver& solver, const Field& field, const torch::Tensor& x0,
                      const Conditions& conditions, const StepCallback& on_step,
                      int64_t first_sample) {
   const torch::NoGradGuard no_grad;
   const bool wide = x0.scalar_type() == torch::kDouble;
-  const torch::Tensor start = x0.to(wide ? torch::kDouble : torch::kFloat).contiguous();
+  const torch::Tensor noise = x0.to(wide ? torch::kDouble : torch::kFloat).contiguous();
+  const torch::Tensor start = solver.start_scale == 1 ? noise : solver.start_scale * noise;
   const torch::Tensor times = torch::tensor(solver.times, torch::kDouble);
   torch::Tensor x = torch::empty_like(start);
   std::vector<torch::Tensor> terms = {start};

@@ -131,7 +131,7 @@ class NativeTest : public ::testing::TestWithParam<std::string> {
       const std::string& grid_text = grid.empty() ? entry.default_grid : grid;
       const Problem problem = {field, *schedule, make_grid(grid_text, steps, *schedule), nfe,
                                lower_order_final};
-      const Tensor expected = method->second(problem, x0);
+      const Tensor expected = method->second(problem, solver.start_scale * x0);
       EXPECT_LT(testing::relative_error(sample(solver, field, x0), expected), kTolerance);
     }
     EXPECT_GE(compared, 2) << entry.name << " can spend too few of these NFE to be tested";

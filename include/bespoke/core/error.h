@@ -42,4 +42,7 @@ Error bad_input(fmt::format_string<Args...> format, Args&&... args) {
   return Error(ErrorKind::bad_input, fmt::format(format, std::forward<Args>(args)...));
 }
 
+// Whether LibTorch or the standard library said that memory ran out.
+bool is_out_of_memory(const std::exception& error);
+
 }  // namespace bespoke

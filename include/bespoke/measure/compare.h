@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "bespoke/measure/psnr.h"
+#include "bespoke/core/psnr.h"
 #include "bespoke/model/model.h"
 #include "bespoke/solver/ns_solver.h"
 #include "bespoke/solver/reference.h"

@@ -12,16 +12,18 @@ constexpr int kMostEvaluations = 10000;
 // A Non-Stationary solver, the one type of every fixed-step solver here. With u_j = u(t_j, x_j),
 //   x_{i+1} = a_i x_0 + sum_{j <= i} b_ij u_j,   i = 0 ... n-1.
 // The field is evaluated at t_0 ... t_{n-1} and never at t_n. Times may repeat (RK4, Heun) but not
-// fall. x_0 is the state at t_0.
+// fall. x_0 is the state at t_0: a solver that does not start at
+// 0 (Karras's grid, distilled ones) scales the noise to it first.
 struct NsSolver {
   std::vector<double> times;           // n + 1, weakly increasing in [0, 1]
   std::vector<double> a;               // n
   std::vector<std::vector<double>> b;  // n rows, row i has i + 1 entries
+  double start_scale = 1;              // x_0 is this times the noise a sampler draws
 
   int nfe() const { return static_cast<int>(a.size()); }
 
-  // What is free when both ends of the time grid are fixed: n (n + 5) / 2 - 1.
-  int parameter_count() const { return nfe() * (nfe() + 5) / 2 - 1; }
+  // The numbers that tell it from others: t_0 ... t_{n-1}, a, b and the scale (t_n has no effect).
+  int parameter_count() const { return nfe() * (nfe() + 5) / 2 + 1; }
 
   // Throws a bad-input error that names the entry: lengths, finite values, increasing times.
   void validate() const;
@@ -40,5 +42,9 @@ NsSolver from_update_rules(const std::vector<double>& times, const std::vector<U
 // `solver` runs in r on the field transformed by `transform`; the result runs in t on the field
 // itself and computes the same x. This is how scale-time solvers become NS solvers.
 NsSolver fold(const NsSolver& solver, const ScaleTime& transform);
+
+// A solver of `nfe` >= solver.nfe() evaluations that computes the same x_n: evaluations that count
+// for nothing are put halfway into the longest steps. A start for something better.
+NsSolver pad(const NsSolver& solver, int nfe);
 
 }  // namespace bespoke

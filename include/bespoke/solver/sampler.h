@@ -16,15 +16,12 @@ struct StepInfo {
 };
 using StepCallback = std::function<void(const StepInfo&)>;
 
-// What x_0 ~ N(0, sigma_0^2 I) is multiplied by to stand for the state at the solver's first time,
-// where that is not 0 (Karras's grid): sigma(t_0) / sigma(0), as EDM starts.
-double starting_scale(const NsSolver& solver, const Schedule& schedule);
-
-// Algorithm 1 of the paper, for any solver and field: x_n from x_0 [batch, ...]. The state is
-// float32 or float64, as x_0 is (half precision is raised to float32); velocities stay in the
-// model's own type. On the CPU memory is one state and n velocities; on other devices each step
-// needs a temporary state more. Throws (diverged) with the step, time and sample named if the
-// state stops being finite; `first_sample` is the number of x0[0] among all samples of a run.
+// Algorithm 1 of the paper, for any solver and field: x_n from the noise x0 [batch, ...], which is
+// scaled as the solver says. The state is float32 or float64, as x0 is (half precision is raised to
+// float32); velocities stay in the model's own type. On the CPU memory is one state and n
+// velocities; on other devices each step needs a temporary state more. Throws (diverged) with the
+// step, time and sample named if the state stops being finite; `first_sample` is the number of
+// x0[0] among all samples of a run.
 torch::Tensor sample(const NsSolver& solver, const Field& field, const torch::Tensor& x0,
                      const Conditions& conditions = {}, const StepCallback& on_step = nullptr,
                      int64_t first_sample = 0);

@@ -1,4 +1,4 @@
-#include "bespoke/measure/psnr.h"
+#include "bespoke/core/psnr.h"
 
 #include <torch/torch.h>
 
@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "bespoke/core/error.h"
+#include "bespoke/core/inner_products.h"
 
 namespace bespoke {
 
@@ -15,11 +16,14 @@ std::vector<double> mean_squared_errors(const torch::Tensor& x, const torch::Ten
     throw bad_input("cannot compare samples of shape {} with a reference of shape {}",
                     fmt::join(x.sizes(), "x"), fmt::join(reference.sizes(), "x"));
   }
-  const auto difference =
-      (x.to(torch::kCPU, torch::kDouble) - reference.to(torch::kCPU, torch::kDouble))
-          .reshape({x.size(0), -1});
-  const auto errors = difference.pow(2).mean(1).contiguous();
-  return {errors.data_ptr<double>(), errors.data_ptr<double>() + errors.numel()};
+  const torch::Tensor difference =
+      x.to(torch::kCPU, torch::kDouble) - reference.to(torch::kCPU, torch::kDouble);
+  const torch::Tensor squares = inner_products(difference, {difference});
+  std::vector<double> errors(squares.data_ptr<double>(),
+                             squares.data_ptr<double>() + squares.numel());
+  for (double& error : errors)
+    error *= static_cast<double>(x.size(0)) / static_cast<double>(x.numel());
+  return errors;
 }
 
 double psnr(double mean_squared_error, double peak) {

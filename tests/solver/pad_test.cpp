@@ -1,0 +1,37 @@
+#include <gtest/gtest.h>
+
+#include "bespoke/model/fields.h"
+#include "bespoke/solver/catalogue.h"
+#include "bespoke/solver/sampler.h"
+#include "support.h"
+
+namespace bespoke {
+namespace {
+
+TEST(Pad, SpendsMoreEvaluationsAndComputesTheSame) {
+  const ModelPtr model =
+      mixture_model(testing::small_mixture(), fm_ot_schedule(), Prediction::velocity);
+  const auto x0 = testing::starting_noise(*model, 5);
+  for (const auto* name : {"euler", "midpoint", "ab2", "dpm++2m"}) {
+    const NsSolver solver = make_solver(name, {4, fm_ot_schedule(), "", false});
+    const auto expected = sample(solver, VelocityField(model), x0);
+    for (const int nfe : {4, 5, 7, 11}) {
+      const NsSolver padded = pad(solver, nfe);
+      EXPECT_NO_THROW(padded.validate());
+      EXPECT_EQ(padded.nfe(), nfe);
+      EXPECT_LT(testing::relative_error(sample(padded, VelocityField(model), x0), expected), 1e-12)
+          << name << " " << nfe;
+    }
+  }
+}
+
+// The states in between are those of the solver, and halfway between them.
+TEST(Pad, PutsTheNewStatesBetweenTheOld) {
+  const NsSolver padded = pad(make_solver("euler", {1, fm_ot_schedule(), "", false}), 2);
+  EXPECT_EQ(padded.times, (std::vector<double>{0, 0.5, 1}));
+  EXPECT_EQ(padded.a, (std::vector<double>{1, 1}));
+  EXPECT_EQ(padded.b, (std::vector<std::vector<double>>{{0.5}, {1, 0}}));
+}
+
+}  // namespace
+}  // namespace bespoke
