@@ -121,22 +121,31 @@ Table fit_table(const Probe& probe, size_t most) {
   return table;
 }
 
+// The changes that fit as well as the best one: schedules may differ in name more than in numbers.
+std::string best_changes(const Probe& probe) {
+  constexpr double kAsGood = 1.05;
+  std::vector<std::string> changes;
+  for (const auto& other : probe.others) {
+    if (other.score <= kAsGood * probe.others.front().score) changes.push_back(other.change);
+  }
+  return fmt::format("{}", fmt::join(changes, " or "));
+}
+
 [[noreturn]] void reject(const OpenModel& open, const Probe& probe) {
   const Fit& best = probe.others.front();
   if (best.score < probe.declared.score) {
     throw bad_input(
         "{} does not describe this network: with {} its denoising error falls from {} to {:.3f}; "
         "change that key",
-        open.name, best.change,
+        open.name, best_changes(probe),
         std::isfinite(probe.declared.score) ? fmt::format("{:.3f}", probe.declared.score)
                                             : "divergence",
         best.score);
   }
   throw bad_input(
       "{} does not describe this network (denoising error {:.3f}, 1 is that of a linear guess), "
-      "and "
-      "no single change of prediction, time or schedule does; check sample_shape, value_range, "
-      "input_scaling and the weights",
+      "and no single change of prediction, time or schedule does; check sample_shape, "
+      "value_range, input_scaling and the weights",
       open.name, probe.declared.score);
 }
 

@@ -4,7 +4,6 @@ find_package(Torch REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(fmt REQUIRED)
 find_package(CLI11 REQUIRED)
-find_package(PNG REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)  # LibTorch's parallel_for is compiled into our files
 
 # LibTorch 2 carries fmt headers of its own, found before any other, so there fmt's library must not
@@ -26,6 +25,7 @@ function(bespoke_optional name found)
   endif()
 endfunction()
 
+find_package(PNG QUIET)
 find_package(JPEG QUIET)
 find_package(MPI QUIET COMPONENTS CXX)
 find_package(PkgConfig QUIET)
@@ -33,6 +33,7 @@ if(PKG_CONFIG_FOUND)
   pkg_check_modules(sndfile QUIET IMPORTED_TARGET sndfile)
   pkg_check_modules(libzip QUIET IMPORTED_TARGET libzip)
 endif()
+bespoke_optional(libpng PNG_FOUND)
 bespoke_optional(libjpeg JPEG_FOUND)
 bespoke_optional(libsndfile sndfile_FOUND)
 bespoke_optional(libzip libzip_FOUND)

@@ -12,6 +12,11 @@ inline double relative_error(const torch::Tensor& a, const torch::Tensor& b) {
   return (a - b).abs().max().item<double>() / b.abs().max().item<double>();
 }
 
+// One time for every sample of a batch.
+inline torch::Tensor times(int64_t count, double t) {
+  return torch::full({count}, t, torch::kDouble);
+}
+
 // A small mixture on which curvature, classes and several scales all matter.
 inline Mixture small_mixture(int64_t dimension = 6, int64_t components = 4, int64_t classes = 0) {
   RandomMixtureOptions options;

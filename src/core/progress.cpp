@@ -34,8 +34,10 @@ void catch_interrupts() {
   std::signal(SIGTERM, on_signal);
 }
 
+bool interrupt_requested() { return interrupted != 0; }
+
 void throw_if_interrupted() {
-  if (interrupted) throw Error(ErrorKind::interrupted, "interrupted");
+  if (interrupt_requested()) throw Error(ErrorKind::interrupted, "interrupted");
 }
 
 Progress::Progress(std::string label)
@@ -50,6 +52,10 @@ Progress::~Progress() {
 
 void Progress::update(double fraction) {
   throw_if_interrupted();
+  show(fraction, "");
+}
+
+void Progress::show(double fraction, const std::string& note) {
   using Seconds = std::chrono::duration<double>;
   const auto now = std::chrono::steady_clock::now();
   const double interval = terminal_ ? 0.1 : 10;
@@ -58,8 +64,9 @@ void Progress::update(double fraction) {
   drawn_ = true;
   fraction = std::clamp(fraction, 0.0, 1.0);
   const double elapsed = Seconds(now - start_).count();
-  const std::string left =
+  std::string left =
       fraction > 0 ? ", " + duration(elapsed * (1 - fraction) / fraction) + " left" : "";
+  if (!note.empty()) left += ", " + note;
   if (terminal_) {
     constexpr int kWidth = 30;
     const auto full = static_cast<size_t>(fraction * kWidth);

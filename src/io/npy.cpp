@@ -28,7 +28,7 @@ struct Header {
   std::vector<int64_t> shape;
 };
 
-const std::vector<std::pair<std::string, torch::ScalarType>>& dtypes() {
+const std::vector<std::pair<std::string, torch::ScalarType>>& descriptions() {
   static const std::vector<std::pair<std::string, torch::ScalarType>> list = {
       {"<f8", torch::kDouble}, {"<f4", torch::kFloat}, {"<f2", torch::kHalf},
       {"<i8", torch::kLong},   {"<i4", torch::kInt},   {"<i2", torch::kShort},
@@ -36,16 +36,16 @@ const std::vector<std::pair<std::string, torch::ScalarType>>& dtypes() {
   return list;
 }
 
-std::string dtype_name(torch::ScalarType type) {
-  for (const auto& [name, candidate] : dtypes()) {
+std::string description_of(torch::ScalarType type) {
+  for (const auto& [name, candidate] : descriptions()) {
     if (candidate == type) return name;
   }
   throw bad_input("a .npy file cannot hold tensors of type {}; convert it to float32 first",
                   torch::toString(type));
 }
 
-torch::ScalarType dtype_of(const std::string& name, const std::string& source) {
-  for (const auto& [candidate, type] : dtypes()) {
+torch::ScalarType described_type(const std::string& name, const std::string& source) {
+  for (const auto& [candidate, type] : descriptions()) {
     if (candidate == name) return type;
     // A type of one byte has no byte order, whatever the file says.
     const bool any_order = candidate[0] == '|' && name.find_first_of("|<>=") == 0;
@@ -80,7 +80,7 @@ class HeaderReader {
     expect(':');
     if (!seen_.insert(key).second) throw broken(fmt::format("'{}' is there twice", key));
     if (key == "descr") {
-      header_.type = dtype_of(read_text("one plain type as descr"), source_);
+      header_.type = described_type(read_text("one plain type as descr"), source_);
     } else if (key == "fortran_order") {
       header_.fortran_order = read_truth();
     } else if (key == "shape") {
@@ -255,7 +255,7 @@ torch::Tensor read_npy(const std::filesystem::path& path) {
 void write_npy(const std::filesystem::path& path, const torch::Tensor& tensor) {
   const torch::Tensor array = tensor.detach().to(torch::kCPU).contiguous();
   std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}",
-                                 dtype_name(array.scalar_type()), shape_text(array));
+                                 description_of(array.scalar_type()), shape_text(array));
   const size_t begin = kVersionEnd + sizeof(uint16_t);
   const size_t end = (begin + text.size() + 1 + kAlignment - 1) / kAlignment * kAlignment;
   text.resize(end - begin - 1, ' ');

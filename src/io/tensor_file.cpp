@@ -43,7 +43,7 @@ torch::Tensor read_tensor_file(const std::string& text, const std::string& name)
     return pick(read_safetensors(path), path, text.substr(colon + 1));
   }
   if (!ends_with(text, kSafetensors)) {
-    throw usage_error("'{}' is not a .safetensors or .npy file", text);
+    throw bad_input("{}: not a .safetensors or .npy file", text);
   }
   const TensorFile file = read_safetensors(text);
   if (file.tensors.size() == 1) return file.tensors.begin()->second;

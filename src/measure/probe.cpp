@@ -23,6 +23,10 @@ namespace {
 // linear guess, and high ones, where v and noise predictions, alike near the data, part.
 constexpr std::array<double, 4> kNoiseLevels = {8, 3, 1, 0.3};
 
+// Errors below this part of the linear guess's count alike: at low noise any declaration may be
+// nearly exact, and how nearly says nothing.
+constexpr double kLeastRatio = 0.05;
+
 // Enough for samples that look like the model's own.
 constexpr int kEvaluations = 16;
 
@@ -35,11 +39,12 @@ constexpr double kFitsAtAll = 0.9;
 
 // Samples of the model, drawn in the coordinates of the FM-OT path, where every prediction is
 // bounded.
-torch::Tensor draw(const ModelPtr& model, const torch::Tensor& noise,
-                   const Conditions& conditions) {
+torch::Tensor draw(const ModelPtr& model, const torch::Tensor& noise, const Conditions& conditions,
+                   const std::function<void(double)>& report) {
   const SchedulePtr path = fm_ot_schedule();
   const NsSolver solver = make_solver("midpoint", {kEvaluations, path, "uniform-t", false});
-  return sample(solver, RescheduledField(model, path), noise, conditions);
+  return sample(solver, RescheduledField(model, path), noise, conditions,
+                [&](const StepInfo& info) { report((info.step + 1.0) / kEvaluations); });
 }
 
 // The data prediction at x on the model's path.
@@ -87,7 +92,7 @@ void score_samples(const ModelPtr& model, const torch::Tensor& samples, const Pr
           sum.model += errors.model;
           sum.linear += errors.linear;
         });
-    log_ratio += std::log(sum.model / sum.linear) / kNoiseLevels.size();
+    log_ratio += std::log(std::max(sum.model / sum.linear, kLeastRatio)) / kNoiseLevels.size();
   }
   fit.score = std::isfinite(log_ratio) ? std::exp(log_ratio) : fit.score;
   fit.mean = samples.mean().item<double>();
@@ -162,8 +167,7 @@ Fit fit(const NetworkPtr& network, const ModelCard& card, const ProbeOptions& op
     for_each_batch(options.count, options.batch, options.on_progress,
                    [&](int64_t begin, int64_t end, const auto& report) {
                      parts.push_back(draw(model, noise.slice(0, begin, end),
-                                          slice(options.conditions, begin, end)));
-                     report(1);
+                                          slice(options.conditions, begin, end), report));
                    });
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::diverged) throw;

@@ -60,11 +60,6 @@ torch::jit::Module load_module(const std::filesystem::path& path,
   }
 }
 
-bool is_out_of_memory(const std::exception& error) {
-  const std::string message = error.what();
-  return contains(message, "out of memory") || contains(message, "can't allocate memory");
-}
-
 // The interpreter prints a traceback; what went wrong is its last line that says something.
 std::string last_error_line(const std::string& traceback) {
   const auto lines = split(traceback, '\n');
@@ -96,7 +91,8 @@ torch::Tensor ScriptModule::call(const std::vector<torch::Tensor>& arguments,
       parts.push_back(call_once(piece, shape));
       begin = end;
     } catch (const std::exception& error) {
-      if (!is_out_of_memory(error)) throw;
+      // With gradients it is the graph that does not fit, and pieces of it would be kept as well.
+      if (!is_out_of_memory(error) || torch::GradMode::is_enabled()) throw;
       shrink(end - begin);
     }
   }

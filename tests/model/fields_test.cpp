@@ -11,8 +11,7 @@ namespace {
 
 using testing::relative_error;
 using testing::small_mixture;
-
-torch::Tensor times(int64_t count, double t) { return torch::full({count}, t, torch::kDouble); }
+using testing::times;
 
 ModelPtr model_of(const SchedulePtr& schedule, Prediction prediction) {
   return mixture_model(small_mixture(), schedule, prediction);

@@ -15,8 +15,7 @@ namespace {
 
 using testing::relative_error;
 using testing::small_mixture;
-
-torch::Tensor times(int64_t count, double t) { return torch::full({count}, t, torch::kDouble); }
+using testing::times;
 
 std::vector<Prediction> all_predictions() {
   return {Prediction::velocity, Prediction::noise, Prediction::data, Prediction::v,

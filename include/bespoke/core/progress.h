@@ -15,6 +15,8 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   void update(double fraction);
+  // The same with a note beside the bar, for work that ends tidily itself: does not throw.
+  void show(double fraction, const std::string& note);
 
  private:
   std::string label_;
@@ -25,6 +27,7 @@ class Progress {
 
 // From now on Ctrl-C and termination set a flag instead of ending the process at once.
 void catch_interrupts();
+bool interrupt_requested();
 void throw_if_interrupted();
 
 }  // namespace bespoke

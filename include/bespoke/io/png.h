@@ -13,6 +13,8 @@ namespace bespoke {
 // characters, without spaces at its ends or two in a row.
 using PngText = std::vector<std::pair<std::string, std::string>>;
 
+// Through libpng. In a build without it both functions throw an error that names the package to
+// install.
 struct PngFile {
   torch::Tensor image;  // uint8 [1 or 3, height, width]
   PngText text;
@@ -27,18 +29,5 @@ void write_png(const std::filesystem::path& path, const torch::Tensor& image,
 // transparent is laid over white, as a viewer shows it. Values are as stored: gamma and colour
 // profiles are not applied. A file that is broken anywhere is bad input.
 PngFile read_png(const std::filesystem::path& path);
-
-// Samples in [least, most] as bytes 0 to 255: clamped, rounded half up; NaN becomes 0.
-torch::Tensor to_bytes(const torch::Tensor& x, double least, double most);
-
-struct GridOptions {
-  int64_t columns = 0;  // 0: about square; never more than there are images
-  int64_t padding = 2;  // pixels between the images and around them, not zoomed
-  int64_t zoom = 1;     // every pixel becomes a square of zoom x zoom
-};
-
-// The images, uint8 [count, 1 or 3, height, width], row by row on a light background as one image
-// [1 or 3, height, width].
-torch::Tensor image_grid(const torch::Tensor& images, const GridOptions& options = {});
 
 }  // namespace bespoke

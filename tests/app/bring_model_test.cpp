@@ -1,0 +1,205 @@
+// A user's own model on the command line: images, latents, audio, conditions, checking.
+
+#include <gtest/gtest.h>
+#include <torch/script.h>
+
+#include <nlohmann/json.hpp>
+
+#include "bespoke/core/file.h"
+#include "bespoke/io/image.h"
+#include "bespoke/io/npy.h"
+#include "bespoke/io/png.h"
+#include "bespoke/io/safetensors.h"
+#include "bespoke/io/wav.h"
+#include "command_line.h"
+
+namespace bespoke {
+namespace {
+
+using nlohmann::json;
+
+class BringModel : public CommandLine {
+ protected:
+  // The exact velocity of a Gaussian of deviation 0.5 about `mean` (an expression in x's shape).
+  void save_gaussian(const std::string& arguments, const std::string& mean) const {
+    save("weights.pt", "def forward(self, x, t" + arguments + R"():
+    s = t.reshape([-1] + [1] * (x.dim() - 1))
+    m = )" + mean + R"(
+    v = 0.25 * s * s + (1.0 - s) * (1.0 - s)
+    D = m + 0.25 * s / v * (x - s * m)
+    return (D - x) / torch.clamp(1.0 - s, min=1e-3)
+)");
+  }
+
+  void save(const std::string& name, const std::string& source) const {
+    torch::jit::Module module("network");
+    module.define(source);
+    module.save((folder_ / name).string());
+  }
+
+  void write_card(const json& changes) const {
+    json card = {{"format", "torchscript"},         {"weights", "weights.pt"},
+                 {"sample_shape", {3, 4, 4}},       {"prediction", "velocity"},
+                 {"schedule", {{"name", "fm-ot"}}}, {"time", {{"convention", "noise-to-data"}}}};
+    card.update(changes);
+    write_file_atomically(folder_ / "model.json", card.dump());
+  }
+
+  void expect_success(const std::string& arguments) const {
+    const auto outcome = run(arguments);
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+  }
+
+  torch::Tensor samples(const std::string& folder, const std::string& name = "samples") const {
+    return read_safetensors(folder_ / folder / "samples.safetensors").tensors.at(name);
+  }
+};
+
+const std::string kSample = "sample --model model.json --solver midpoint --nfe 8 ";
+
+TEST_F(BringModel, WritesImagesWithTheirParameters) {
+  save_gaussian("", "torch.zeros_like(x)");
+  write_card(json::object());
+  expect_success(kSample + "--seeds 5-7 -o out");
+  const auto file = read_png(folder_ / "out/seed-000006.png");
+  EXPECT_TRUE(torch::equal(file.image, to_bytes(samples("out")[1], -1, 1)));
+  const auto has = [&](const std::string& key, const std::string& part) {
+    for (const auto& [name, value] : file.text) {
+      if (name == key && value.find(part) != std::string::npos) return true;
+    }
+    return false;
+  };
+  EXPECT_TRUE(has("solver", "midpoint"));
+  EXPECT_TRUE(has("model", "guidance w = 0 (guidance_scale 1)"));
+  EXPECT_TRUE(has("sample", "seed-000006"));
+  EXPECT_EQ(read_png(folder_ / "out/grid.png").image.size(0), 3);
+  // Sample i of --seeds is sample 0 of its seed.
+  expect_success(kSample + "--seed 6 --count 1 -o one");
+  EXPECT_TRUE(torch::equal(samples("one")[0], samples("out")[1]));
+}
+
+TEST_F(BringModel, StartsFromNumpysNoise) {
+  save_gaussian("", "torch.zeros_like(x)");
+  write_card(json::object());
+  write_npy(folder_ / "noise.npy", torch::zeros({2, 3, 4, 4}));
+  expect_success(kSample + "--noise noise.npy -o out");
+  EXPECT_LT(samples("out").abs().max().item<double>(), 1e-6);
+  expect_failure(kSample + "--noise noise.npy --seed 3 -o out", 2, "leave out --seed");
+  write_npy(folder_ / "noise.npy", torch::zeros({2, 3, 4}));
+  expect_failure(kSample + "--noise noise.npy -o out", 3, "does not fit");
+}
+
+TEST_F(BringModel, WritesLatentsAndWhatTheyDecodeTo) {
+  save_gaussian("", "torch.zeros_like(x)");
+  save("decoder.pt",
+       "def forward(self, z):\n    return torch.tanh(z.repeat_interleave(2, 2)).clone()\n");
+  write_card(
+      {{"decoder", {{"weights", "decoder.pt"}, {"scale", 0.5}, {"sample_shape", {3, 8, 4}}}}});
+  expect_success(kSample + "--count 2 -o out");
+  const auto expected = torch::tanh((samples("out") / 0.5).repeat_interleave(2, 2));
+  EXPECT_TRUE(torch::allclose(samples("out", "decoded"), expected));
+  EXPECT_TRUE(
+      torch::equal(read_png(folder_ / "out/000001.png").image, to_bytes(expected[1], -1, 1)));
+  expect_success(kSample + "--count 2 --space sample -o latent");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "latent/grid.png"));
+  const std::string compare = "compare --model model.json --solvers euler --nfe 4 --count 4 ";
+  const auto latent = run(compare), decoded = run(compare + "--space decoded");
+  EXPECT_NE(latent.out.find("sample space"), std::string::npos);
+  EXPECT_NE(decoded.out.find("decoded space"), std::string::npos);
+  EXPECT_NE(latent.out.substr(latent.out.find("euler")),
+            decoded.out.substr(decoded.out.find("euler")));
+}
+
+TEST_F(BringModel, WritesAudio) {
+  save_gaussian("", "torch.zeros_like(x)");
+  write_card({{"sample_shape", {1, 100}}, {"sample_rate", 8000}});
+  const auto outcome = run(kSample + "--count 2 -o out");
+  if (outcome.code != 0 && outcome.err.find("libsndfile") != std::string::npos) {
+    GTEST_SKIP() << "built without libsndfile";
+  }
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const WavFile file = read_wav(folder_ / "out/000001.wav");
+  EXPECT_EQ(file.sample_rate, 8000);
+  EXPECT_LT((file.audio - samples("out")[1].clamp(-1, 1)).abs().max().item<double>(), 1e-4);
+}
+
+TEST_F(BringModel, DistilsAudioAndReportsItsSnr) {
+  save_gaussian("", "torch.zeros_like(x)");
+  write_card({{"sample_shape", {1, 50}}, {"sample_rate", 8000}});
+  expect_success("pairs --model model.json --count 24 --validation 16 -o pairs");
+  expect_success(
+      "distill --model model.json --pairs pairs --nfe 2 --iterations 3 --train-batch 16 -o run");
+  const auto summary = json::parse(read_file(folder_ / "run/nfe-02/summary.json"));
+  // Samples of deviation 0.5: the signal is 20 log10(2 / 0.5) dB below the peak-to-peak range.
+  EXPECT_NEAR(summary["validation_psnr"].get<double>() - summary["validation_snr"].get<double>(),
+              12.04, 0.7);
+}
+
+TEST_F(BringModel, TakesTensorConditionsFromFiles) {
+  save_gaussian(", c", "c.sum(1).reshape([-1, 1, 1, 1]) * torch.ones_like(x)");
+  write_card({{"conditions", {{{"name", "c"}, {"shape", {2}}, {"null", "zeros"}}}}});
+  const auto rows = torch::tensor({{0.1, 0.2}, {0.3, 0.4}});
+  write_npy(folder_ / "c.npy", rows);
+  write_safetensors(folder_ / "c.safetensors", {{{"a", rows[1]}, {"b", rows}}, {}});
+  const std::string command = kSample + "--count 4 ";
+  expect_success(command + "--cond c=c.npy -o rows");
+  expect_success(command + "--cond c=c.safetensors:a -o shared");
+  EXPECT_TRUE(torch::equal(samples("rows", "condition.c"), torch::cat({rows, rows})));
+  EXPECT_TRUE(torch::equal(samples("rows")[1], samples("shared")[1]));
+  EXPECT_FALSE(torch::equal(samples("rows")[0], samples("shared")[0]));
+  expect_success(command + "--cond c=c.npy --guidance 1 -o w");
+  expect_success(command + "--cond c=c.npy --guidance-scale 2 -o scale");
+  EXPECT_TRUE(torch::equal(samples("w"), samples("scale")));
+  EXPECT_FALSE(torch::equal(samples("w"), samples("rows")));
+  expect_failure(command + "--cond c=c.safetensors:x -o x", 3, "it holds: a, b");
+  expect_failure(command + "--cond c=3 -o x", 2, "is a tensor");
+  expect_failure(command + "--guidance 2 -o x", 2, "--guidance needs a condition");
+  expect_failure(command + "--guidance 2 --guidance-scale 3 -o x", 2, "give one");
+  write_npy(folder_ / "c.npy", torch::zeros({2, 3}));
+  expect_failure(command + "--cond c=c.npy -o x", 3, "does not fit the condition c");
+}
+
+TEST_F(BringModel, NamesTheSampleAndTimeOfANaN) {
+  save("weights.pt", R"(
+def forward(self, x, t):
+    bad = (x.reshape([x.size(0), -1])[:, :1] > 1e6).reshape([-1, 1, 1, 1])
+    return torch.where(bad * (t > 0.3).reshape([-1, 1, 1, 1]), x / 0.0, torch.zeros_like(x))
+)");
+  write_card(json::object());
+  auto noise = torch::zeros({10, 3, 4, 4});
+  noise[7].fill_(1e7);
+  write_npy(folder_ / "noise.npy", noise);
+  const std::string command = "sample --model model.json --solver euler --nfe 4 --noise noise.npy ";
+  expect_failure(command + "--batch 3 -o x", 5, "t = 0.5, sample 7)");
+  expect_failure(command + "--batch 10 -o x", 5, "t = 0.5, sample 7)");
+}
+
+TEST_F(BringModel, ChecksTheCardAgainstTheNetwork) {
+  // Values about -0.6 and 0.6 with deviation 0.2, of which a linear guess knows little.
+  save("weights.pt", R"(
+def forward(self, x, t):
+    s = t.reshape([-1, 1, 1, 1])
+    n = torch.clamp(1.0 - s, min=1e-4)
+    v = 0.04 * s * s + n * n
+    D = (0.04 * s * x + 0.6 * n * n * torch.tanh(0.6 * s * x / v)) / v
+    return (D - x) / n
+)");
+  write_card(json::object());
+  const auto good = run("check model.json --count 8");
+  EXPECT_EQ(good.code, 0) << good.out << good.err;
+  EXPECT_NE(good.out.find("The card fits"), std::string::npos) << good.out;
+  EXPECT_NE(good.out.find("differentiable in x"), std::string::npos);
+  write_card({{"prediction", "noise"}});
+  const auto bad = run("check model.json --count 8");
+  EXPECT_EQ(bad.code, 3);
+  EXPECT_NE(bad.err.find("with prediction \"velocity\" its denoising error falls"),
+            std::string::npos)
+      << bad.err;
+  save("weights.pt", "def forward(self, x, t):\n    return x - x.mean(0, keepdim=True)\n");
+  write_card(json::object());
+  EXPECT_NE(run("check model.json").err.find("changes with the batch"), std::string::npos);
+  expect_failure("check analytic:mixture", 2, "check takes a model card");
+}
+
+}  // namespace
+}  // namespace bespoke
