@@ -68,10 +68,6 @@ torch::Tensor read_rows(const ConditionCard& condition, const std::string& text)
   return torch::tensor(parse_integer_list(text, "--cond " + condition.name), torch::kLong);
 }
 
-torch::Tensor repeat_rows(const torch::Tensor& rows, int64_t count) {
-  return rows.index_select(0, torch::arange(count, torch::kLong).remainder(rows.size(0)));
-}
-
 }  // namespace
 
 torch::Tensor null_value(const ConditionCard& condition) {
@@ -84,28 +80,43 @@ torch::Tensor null_value(const ConditionCard& condition) {
   return read_rows(condition, condition.null_file.string()).slice(0, 0, 1);
 }
 
+ConditionText parse_condition(const std::vector<ConditionCard>& known, const std::string& text) {
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos) {
+    throw usage_error("conditions are written --cond NAME=VALUE, found '{}'", text);
+  }
+  return {&find_condition(known, text.substr(0, equals)), text.substr(equals + 1)};
+}
+
+torch::Tensor condition_rows(const ConditionCard& condition, const std::string& value) {
+  const torch::Tensor rows = read_rows(condition, value);
+  if (!condition.is_tensor()) check_classes(condition, rows);
+  return rows;
+}
+
+torch::Tensor default_rows(const ConditionCard& condition) {
+  if (!condition.has_null()) {
+    throw usage_error("the model needs the condition {}; give --cond {}={}", condition.name,
+                      condition.name, condition.is_tensor() ? "FILE.safetensors" : "0");
+  }
+  return null_value(condition);
+}
+
+torch::Tensor repeat_rows(const torch::Tensor& rows, int64_t begin, int64_t end) {
+  return rows.index_select(0, torch::arange(begin, end, torch::kLong).remainder(rows.size(0)));
+}
+
 Conditions read_conditions(const std::vector<ConditionCard>& known,
                            const std::vector<std::string>& texts, int64_t count) {
   Conditions conditions;
   for (const auto& text : texts) {
-    const size_t equals = text.find('=');
-    if (equals == std::string::npos) {
-      throw usage_error("conditions are written --cond NAME=VALUE, found '{}'", text);
-    }
-    const ConditionCard& condition = find_condition(known, text.substr(0, equals));
-    const torch::Tensor rows = read_rows(condition, text.substr(equals + 1));
-    if (!condition.is_tensor()) check_classes(condition, rows);
-    conditions[condition.name] = repeat_rows(rows, count);
+    const auto [condition, value] = parse_condition(known, text);
+    conditions[condition->name] = repeat_rows(condition_rows(*condition, value), 0, count);
   }
   for (const auto& condition : known) {
     if (conditions.count(condition.name) > 0) continue;
-    if (!condition.has_null()) {
-      throw usage_error("the model needs the condition {}; give --cond {}={}", condition.name,
-                        condition.name, condition.is_tensor() ? "FILE.safetensors" : "0");
-    }
-    if (condition.is_tensor()) {
-      conditions[condition.name] = repeat_rows(null_value(condition), count);
-    }
+    const torch::Tensor rows = default_rows(condition);
+    if (condition.is_tensor()) conditions[condition.name] = repeat_rows(rows, 0, count);
   }
   return conditions;
 }

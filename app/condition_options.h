@@ -12,6 +12,23 @@ namespace bespoke {
 // What the card says stands for "no condition", with a batch of one.
 torch::Tensor null_value(const ConditionCard& condition);
 
+// --cond NAME=VALUE, taken apart; the name is checked.
+struct ConditionText {
+  const ConditionCard* condition;
+  std::string value;
+};
+ConditionText parse_condition(const std::vector<ConditionCard>& known, const std::string& text);
+
+// All entries a value has, in its order: [entries, ...].
+torch::Tensor condition_rows(const ConditionCard& condition, const std::string& value);
+
+// What a condition that is not given is, its null value; throws a usage error where it must be
+// given.
+torch::Tensor default_rows(const ConditionCard& condition);
+
+// Entries begin ... end - 1 of the rows repeated without end.
+torch::Tensor repeat_rows(const torch::Tensor& rows, int64_t begin, int64_t end);
+
 // --cond NAME=VALUE for `count` samples. A value is a list of classes, "3" or "0-9", or a tensor
 // file, "FILE.npy" or "FILE.safetensors[:KEY]", with the batch in front or shared without it; where
 // it has fewer entries than there are samples it repeats. Conditions not given are null where the

@@ -1,5 +1,6 @@
 #include "bespoke/core/file.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,6 +15,11 @@
 namespace bespoke {
 
 namespace fs = std::filesystem;
+
+bool is_file(const fs::path& path) {
+  struct stat status;
+  return ::stat(path.c_str(), &status) == 0 && !S_ISDIR(status.st_mode);
+}
 
 std::string read_file(const fs::path& path) {
   if (fs::is_directory(path)) throw bad_input("'{}' is a folder, not a file", path.string());
@@ -43,8 +49,10 @@ static void write_all(int descriptor, const std::string& content, const fs::path
   if (::fsync(descriptor) != 0) throw cannot_write(path);
 }
 
+static constexpr char kUnfinished[] = ".part";
+
 void write_file_atomically(const fs::path& path, const std::string& content) {
-  const fs::path temporary = path.string() + fmt::format(".{}.part", ::getpid());
+  const fs::path temporary = path.string() + fmt::format(".{}{}", ::getpid(), kUnfinished);
   const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
   if (descriptor < 0) throw cannot_write(path);
   try {
@@ -60,6 +68,27 @@ void write_file_atomically(const fs::path& path, const std::string& content) {
     ::unlink(temporary.c_str());
     throw error;
   }
+}
+
+// Whether `name` is that of a temporary of the file: "FILE.<digits>.part".
+static bool is_unfinished(const std::string& name, const std::string& file) {
+  const std::string ending = kUnfinished;
+  const size_t begin = file.size() + 1;
+  if (name.rfind(file + ".", 0) != 0 || name.size() <= begin + ending.size()) return false;
+  const size_t end = name.find_first_not_of("0123456789", begin);
+  return end != begin && end != std::string::npos && name.substr(end) == ending;
+}
+
+void remove_unfinished(const fs::path& path) {
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  DIR* listing = ::opendir(folder.c_str());
+  if (listing == nullptr) return;  // no folder, nothing in it
+  while (const dirent* entry = ::readdir(listing)) {
+    if (is_unfinished(entry->d_name, path.filename().string())) {
+      ::unlink((folder / entry->d_name).c_str());
+    }
+  }
+  ::closedir(listing);
 }
 
 void make_folders(const fs::path& path) {

@@ -1,53 +1,22 @@
 // The program as a user meets it: what it prints, where, and its exit code.
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <torch/torch.h>
 
-#include <csignal>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "app/command_line.h"
 #include "bespoke/core/file.h"
 #include "bespoke/io/safetensors.h"
 #include "bespoke/io/solver_file.h"
 #include "bespoke/solver/catalogue.h"
-#include "temporary_folder.h"
 
 namespace bespoke {
 namespace {
 
-namespace fs = std::filesystem;
-
-struct Outcome {
-  int code;
-  std::string out, err;
-};
-
-class CommandLine : public ::testing::Test {
- protected:
-  Outcome run(const std::string& arguments) const {
-    const std::string command = "cd '" + folder_.string() + "' && '" BESPOKE_BINARY "' " +
-                                arguments + " >out.txt 2>err.txt";
-    const int status = std::system(command.c_str());
-    return {WEXITSTATUS(status), read_file(folder_ / "out.txt"), read_file(folder_ / "err.txt")};
-  }
-
-  // A failure is one sentence on stderr, nothing on stdout, and the right code.
-  void expect_failure(const std::string& arguments, int code, const std::string& expected) const {
-    const Outcome outcome = run(arguments);
-    EXPECT_EQ(outcome.code, code) << arguments << "\n" << outcome.err;
-    EXPECT_EQ(outcome.out, "") << arguments;
-    EXPECT_NE(outcome.err.find(expected), std::string::npos) << arguments << "\n" << outcome.err;
-    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
-  }
-
-  testing::TemporaryFolder temporary_;
-  fs::path folder_ = temporary_.path();
-};
-
 TEST_F(CommandLine, HelpShowsExamplesAndSucceeds) {
-  for (const auto& command : {"", "solvers", "solver", "show", "sample", "compare"}) {
+  for (const auto& command :
+       {"", "solvers", "solver", "show", "sample", "compare", "check", "pairs", "distill"}) {
     const Outcome outcome = run(std::string(command) + " --help");
     EXPECT_EQ(outcome.code, 0) << command;
     EXPECT_NE(outcome.out.find("Examples:"), std::string::npos) << command;
@@ -82,7 +51,7 @@ TEST_F(CommandLine, WritesShowsAndRunsASolverFile) {
             read_file(folder_ / "d.solver.json"));
   const Outcome shown = run("show d.solver.json");
   EXPECT_EQ(shown.code, 0);
-  EXPECT_NE(shown.out.find("dpm++2m: 6 NFE, 32 free parameters"), std::string::npos) << shown.out;
+  EXPECT_NE(shown.out.find("dpm++2m: 6 NFE, 34 free parameters"), std::string::npos) << shown.out;
   const std::string model =
       "--model analytic:mixture:dim=4 --schedule vp --prediction noise --count 3 ";
   ASSERT_EQ(run("sample --solver d.solver.json " + model + "-o a").code, 0);

@@ -64,5 +64,22 @@ TEST_F(FileTest, SaysWhyItCannotRead) {
   EXPECT_THROW(read_file(folder_), Error);
 }
 
+TEST_F(FileTest, RemovesOnlyWhatKilledWritersOfTheFileLeft) {
+  for (const auto& name :
+       {"x.1.part", "x.23.part", "x", "x.part", "x.1a.part", "x.1", "xy.1.part"}) {
+    write_file_atomically(folder_ / name, "content");
+  }
+  remove_unfinished(folder_ / "x");
+  EXPECT_EQ(listing(), "x\nx.1\nx.1a.part\nx.part\nxy.1.part\n");
+  remove_unfinished(folder_ / "absent/x");
+}
+
+TEST_F(FileTest, TellsFilesFromFoldersAndNothing) {
+  write_file_atomically(folder_ / "x", "content");
+  EXPECT_TRUE(is_file(folder_ / "x"));
+  EXPECT_FALSE(is_file(folder_));
+  EXPECT_FALSE(is_file(folder_ / "absent"));
+}
+
 }  // namespace
 }  // namespace bespoke

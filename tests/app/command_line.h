@@ -1,0 +1,46 @@
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "bespoke/core/file.h"
+#include "temporary_folder.h"
+
+namespace bespoke {
+
+namespace fs = std::filesystem;
+
+struct Outcome {
+  int code;
+  std::string out, err;
+};
+
+// Runs the program in a folder of the test's own.
+class CommandLine : public ::testing::Test {
+ protected:
+  Outcome run(const std::string& arguments) const {
+    const std::string command = "cd '" + folder_.string() + "' && '" BESPOKE_BINARY "' " +
+                                arguments + " >out.txt 2>err.txt";
+    const int status = std::system(command.c_str());
+    return {WEXITSTATUS(status), read_file(folder_ / "out.txt"), read_file(folder_ / "err.txt")};
+  }
+
+  // A failure is one sentence on stderr, nothing on stdout, and the right code.
+  void expect_failure(const std::string& arguments, int code, const std::string& expected) const {
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.code, code) << arguments << "\n" << outcome.err;
+    EXPECT_EQ(outcome.out, "") << arguments;
+    EXPECT_NE(outcome.err.find(expected), std::string::npos) << arguments << "\n" << outcome.err;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  }
+
+  testing::TemporaryFolder temporary_;
+  fs::path folder_ = temporary_.path();
+};
+
+}  // namespace bespoke

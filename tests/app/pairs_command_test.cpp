@@ -1,0 +1,165 @@
+// `bespoke pairs` as a user meets it.
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "app/command_line.h"
+#include "bespoke/io/npy.h"
+#include "bespoke/io/pair_store.h"
+
+namespace bespoke {
+namespace {
+
+constexpr char kModel[] = "--model analytic:mixture:dim=4,classes=4 ";
+
+class PairsCommand : public CommandLine {
+ protected:
+  // Whether two folders hold the same files with the same bytes.
+  bool same_folders(const std::string& left, const std::string& right) const {
+    const std::string command =
+        "cd '" + folder_.string() + "' && diff -r " + left + " " + right + " >diff.txt 2>&1";
+    return std::system(command.c_str()) == 0;
+  }
+
+  int files_in(const std::string& name) const {
+    const std::string command =
+        "cd '" + folder_.string() + "' && exit $(ls '" + name + "' 2>/dev/null | wc -l)";
+    return WEXITSTATUS(std::system(command.c_str()));
+  }
+
+  PairSet read(const std::string& name, Split split) const {
+    const PairManifest manifest = read_pair_manifest(folder_ / name);
+    return read_pairs(folder_ / name, split, manifest.plan.owner);
+  }
+};
+
+TEST_F(PairsCommand, MakesBothSplitsAndSaysSo) {
+  const std::string command =
+      std::string("pairs ") + kModel + "--guidance 1 --count 12 --validation 7 --shard 5 -o a";
+  const Outcome outcome = run(command);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  for (const auto& text : {"guidance w = 1", "class uniform over 4 classes", "evaluations each",
+                           "12 training and 7 validation", "tolerance 1e-05", "in a: 19 of 19"}) {
+    EXPECT_NE(outcome.out.find(text), std::string::npos) << text << "\n" << outcome.out;
+  }
+  EXPECT_EQ(read("a", Split::train).x1.size(0), 12);
+  EXPECT_EQ(read("a", Split::validation).x1.size(0), 7);
+  EXPECT_EQ(files_in("a"), 1 + 3 + 2);
+  const Outcome again = run(command);
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_NE(again.out.find("finished before, nothing to do"), std::string::npos) << again.out;
+}
+
+TEST_F(PairsCommand, TheFolderDoesNotDependOnBatchOrThreads) {
+  const std::string command =
+      std::string("pairs ") + kModel + "--guidance 1 --count 20 --validation 9 --shard 8 ";
+  ASSERT_EQ(run(command + "--batch 8 --threads 1 -o a").code, 0);
+  ASSERT_EQ(run(command + "--batch 3 --threads 2 -o b").code, 0);
+  EXPECT_TRUE(same_folders("a", "b")) << read_file(folder_ / "diff.txt");
+}
+
+TEST_F(PairsCommand, DrawsEveryClassAboutEquallyOften) {
+  ASSERT_EQ(run(std::string("pairs ") + kModel + "--count 400 --validation 400 --tolerance 1e-2 " +
+                "-o a")
+                .code,
+            0);
+  const torch::Tensor train = read("a", Split::train).conditions.at("class");
+  const torch::Tensor validation = read("a", Split::validation).conditions.at("class");
+  for (const auto& classes : {train, validation}) {
+    EXPECT_GE(classes.min().item<int64_t>(), 0);
+    EXPECT_LE(classes.max().item<int64_t>(), 3) << "4 is the class that stands for none";
+    for (int64_t k = 0; k < 4; ++k) {
+      // 100 expected, with a standard deviation of 8.7.
+      EXPECT_NEAR(classes.eq(k).sum().item<double>(), 100, 45) << k;
+    }
+  }
+  EXPECT_FALSE(torch::equal(train, validation));
+}
+
+TEST_F(PairsCommand, AClassDependsOnlyOnItsSeedAndNumber) {
+  const std::string command = std::string("pairs ") + kModel + "--tolerance 1e-2 --validation 1 ";
+  ASSERT_EQ(run(command + "--count 30 -o a").code, 0);
+  ASSERT_EQ(run(command + "--count 50 --shard 7 --cond class=random -o b").code, 0);
+  ASSERT_EQ(run(command + "--count 30 --seed 8 -o c").code, 0);
+  const torch::Tensor few = read("a", Split::train).conditions.at("class");
+  const torch::Tensor more = read("b", Split::train).conditions.at("class");
+  EXPECT_TRUE(torch::equal(few, more.slice(0, 0, 30)));
+  EXPECT_FALSE(torch::equal(few, read("c", Split::train).conditions.at("class")));
+}
+
+TEST_F(PairsCommand, DealsOutListsAndFilesInTurn) {
+  const std::string command = std::string("pairs ") + kModel + "--count 7 --shard 2 ";
+  ASSERT_EQ(run(command + "--cond class=1-3 --validation 2 -o a").code, 0);
+  const auto in_turn = torch::tensor({1, 2, 3, 1, 2, 3, 1}, torch::kLong);
+  EXPECT_TRUE(torch::equal(read("a", Split::train).conditions.at("class"), in_turn));
+  EXPECT_TRUE(
+      torch::equal(read("a", Split::validation).conditions.at("class"), in_turn.slice(0, 0, 2)));
+  write_npy(folder_ / "c.npy", torch::tensor({1, 2, 3}, torch::kLong));
+  ASSERT_EQ(run(command + "--cond class=c.npy --validation 2 -o b").code, 0);
+  EXPECT_TRUE(torch::equal(read("b", Split::train).conditions.at("class"), in_turn));
+  write_npy(folder_ / "c.npy", torch::tensor({3, 2, 1}, torch::kLong));
+  expect_failure(command + "--cond class=c.npy --validation 2 -o b", 3, "conditions is");
+}
+
+TEST_F(PairsCommand, RefusesAFolderOfOtherPairsAndSaysWhatDiffers) {
+  const std::string counts = "--count 3 --validation 2 -o a ";
+  const std::string model = kModel;
+  ASSERT_EQ(run("pairs " + model + "--guidance 1 " + counts).code, 0);
+  const std::string before = read_file(folder_ / "a/manifest.json");
+  expect_failure("pairs " + model + counts, 3, "guidance is 1.0 there and 0.0 here");
+  expect_failure("pairs " + model + "--guidance 1 --tolerance 0.001 " + counts, 3,
+                 "tolerance.relative is 1e-05 there and 0.001 here");
+  expect_failure("pairs " + model + "--guidance 1 --seed 4 " + counts, 3,
+                 "train.seed is 1 there and 4 here");
+  expect_failure("pairs " + model + "--guidance 1 --dtype fp64 " + counts, 3,
+                 "dtype is \"float32\" there and \"float64\" here");
+  expect_failure("pairs --model analytic:mixture:dim=4,classes=4,seed=1 --guidance 1 " + counts, 3,
+                 "model.name is \"analytic:mixture:dim=4,classes=4\" there and "
+                 "\"analytic:mixture:dim=4,classes=4,seed=1\" here");
+  EXPECT_EQ(read_file(folder_ / "a/manifest.json"), before);
+}
+
+TEST_F(PairsCommand, UsageErrorsSayWhatToDo) {
+  expect_failure("pairs", 2, "--output");
+  expect_failure("pairs --count 0 -o x", 2, "at least 1 is needed");
+  expect_failure("pairs --validation=-1 -o x", 2, "-1 validation pairs");
+  expect_failure("pairs --tolerance 0 -o x", 2, "must be positive");
+  expect_failure("pairs --seed -3 -o x", 2, "must not be negative");
+  expect_failure("pairs --seed 5 --validation-seed 5 -o x", 2, "different seeds");
+  expect_failure("pairs --shard 0 -o x", 2, "at least 1 pair");
+  expect_failure("pairs --cond y=random -o x", 2, "has no conditions");
+  expect_failure(std::string("pairs ") + kModel + "--cond clas=1 -o x", 2, "'class'");
+  expect_failure(std::string("pairs ") + kModel + "--cond class=9 -o x", 3, "out of range");
+  expect_failure(std::string("pairs ") + kModel + "--guidance 1 --cond class=4 -o x", 2,
+                 "--guidance needs a condition");
+  EXPECT_FALSE(fs::exists(folder_ / "x"));
+}
+
+TEST_F(PairsCommand, AnInterruptedRunIsContinuedToTheSameBytes) {
+  const std::string command =
+      "pairs --model analytic:mixture:dim=16 --tolerance 1e-9 --count 48 --validation 16 --shard "
+      "4 ";
+  ASSERT_EQ(run(command + "-o whole").code, 0);
+  // Stopped a little later each time, until a run is caught between its first and last shard.
+  int code = 0, files = 0;
+  for (int tenths = 6; tenths < 60 && (code != 130 || files < 2); tenths += 2) {
+    const std::string limited = "cd '" + folder_.string() +
+                                "' && exec timeout --preserve-status -s INT " +
+                                std::to_string(0.1 * tenths) + " '" BESPOKE_BINARY "' " + command +
+                                "-o broken >out.txt 2>err.txt";
+    code = WEXITSTATUS(std::system(limited.c_str()));
+    files = files_in("broken");
+  }
+  ASSERT_EQ(code, 130) << "the machine is too fast or too slow for this test";
+  EXPECT_NE(read_file(folder_ / "err.txt").find("run the same command again to continue"),
+            std::string::npos);
+  EXPECT_LT(files, 1 + 12 + 4);
+  EXPECT_FALSE(read_pair_manifest(folder_ / "broken").evaluations.has_value());
+  const Outcome rest = run(command + "-o broken");
+  EXPECT_EQ(rest.code, 0) << rest.err;
+  EXPECT_EQ(rest.out.find("64 of 64"), std::string::npos) << "it began again from nothing";
+  EXPECT_TRUE(same_folders("whole", "broken")) << read_file(folder_ / "diff.txt");
+}
+
+}  // namespace
+}  // namespace bespoke
