@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace bespoke {
@@ -37,11 +38,15 @@ struct UnitPair {
 };
 
 // Streams: 0 is noise, others are named by the caller.
-UnitPair unit_pair(uint64_t seed, uint64_t index, uint32_t stream, uint32_t block) {
+PhiloxBlock random_block(uint64_t seed, uint64_t index, uint32_t stream, uint32_t block) {
   const uint32_t counter[4] = {block, static_cast<uint32_t>(index),
                                static_cast<uint32_t>(index >> 32), stream};
   const uint32_t key[2] = {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)};
-  const PhiloxBlock random = philox(counter, key);
+  return philox(counter, key);
+}
+
+UnitPair unit_pair(uint64_t seed, uint64_t index, uint32_t stream, uint32_t block) {
+  const PhiloxBlock random = random_block(seed, index, stream, block);
   return {unit(random.word[0], random.word[1]), unit(random.word[2], random.word[3])};
 }
 
@@ -55,21 +60,45 @@ void fill_normal(uint64_t seed, uint64_t index, double* out, int64_t size) {
   }
 }
 
+// 128 signs a block, one for each of its bits.
+void fill_signs(uint64_t seed, uint64_t index, uint32_t stream, double* out, int64_t size) {
+  constexpr int64_t kBits = 128, kWordBits = 32;
+  for (int64_t i = 0; i < size; i += kBits) {
+    const PhiloxBlock random = random_block(seed, index, stream, static_cast<uint32_t>(i / kBits));
+    for (int64_t bit = 0; bit < std::min(kBits, size - i); ++bit) {
+      out[i + bit] = (random.word[bit / kWordBits] >> (bit % kWordBits)) & 1 ? 1 : -1;
+    }
+  }
+}
+
+// [count, shape...], each sample filled by fill(index within the batch, its values, their number).
+template <class Fill>
+torch::Tensor filled(int64_t count, const std::vector<int64_t>& shape, Fill fill) {
+  std::vector<int64_t> full = {count};
+  full.insert(full.end(), shape.begin(), shape.end());
+  torch::Tensor values = torch::empty(full, torch::kDouble);
+  const int64_t size = count == 0 ? 0 : values.numel() / count;
+  auto* data = values.data_ptr<double>();
+  at::parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) fill(static_cast<uint64_t>(i), data + i * size, size);
+  });
+  return values;
+}
+
 }  // namespace
 
 torch::Tensor normal_noise(uint64_t seed, uint64_t first, int64_t count,
                            const std::vector<int64_t>& shape) {
-  std::vector<int64_t> full = {count};
-  full.insert(full.end(), shape.begin(), shape.end());
-  torch::Tensor noise = torch::empty(full, torch::kDouble);
-  const int64_t size = count == 0 ? 0 : noise.numel() / count;
-  auto* data = noise.data_ptr<double>();
-  at::parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      fill_normal(seed, first + static_cast<uint64_t>(i), data + i * size, size);
-    }
+  return filled(count, shape, [&](uint64_t i, double* out, int64_t size) {
+    fill_normal(seed, first + i, out, size);
   });
-  return noise;
+}
+
+torch::Tensor random_signs(uint64_t seed, uint32_t stream, uint64_t first, int64_t count,
+                           const std::vector<int64_t>& shape) {
+  return filled(count, shape, [&](uint64_t i, double* out, int64_t size) {
+    fill_signs(seed, first + i, stream, out, size);
+  });
 }
 
 std::vector<double> uniform_numbers(uint64_t seed, uint32_t stream, size_t count) {

@@ -25,4 +25,9 @@ torch::Tensor normal_noise(uint64_t seed, uint64_t first, int64_t count,
 // `stream` keeps them apart from the noise of the same seed.
 std::vector<double> uniform_numbers(uint64_t seed, uint32_t stream, size_t count);
 
+// [count, shape...] float64 of independent random signs, -1 or 1: samples first ... first + count -
+// 1 of (seed, stream), from the same generator.
+torch::Tensor random_signs(uint64_t seed, uint32_t stream, uint64_t first, int64_t count,
+                           const std::vector<int64_t>& shape);
+
 }  // namespace bespoke

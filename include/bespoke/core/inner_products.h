@@ -1,0 +1,14 @@
+#pragma once
+
+#include <torch/types.h>
+
+#include <vector>
+
+namespace bespoke {
+
+// [batch, right.size()] float64, on the device of `left` [batch, ...]: for each sample the inner
+// products of `left` with every tensor of `right`, products and sums in float64. On the CPU each is
+// summed in one fixed order, whatever the batch size and thread count.
+torch::Tensor inner_products(const torch::Tensor& left, const std::vector<torch::Tensor>& right);
+
+}  // namespace bespoke

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bespoke/distill/adam.h"
+#include "bespoke/distill/family.h"
+#include "bespoke/distill/levenberg_marquardt.h"
+#include "bespoke/distill/objective.h"
+#include "bespoke/distill/state.h"
+
+namespace bespoke {
+
+// After each iteration of an optimiser.
+struct DistillProgress {
+  size_t start;            // which of the starts
+  int64_t iteration;       // of this start, from 1
+  double loss;             // the optimiser's own, on the batch before the iteration
+  bool validated;          // whether the next was measured now
+  double validation_psnr;  // the latest, decibels
+  double best_psnr;        // of this start on the validation pairs
+  Counts training, validation;
+  double seconds;
+};
+
+enum class Verdict { go_on, stop };
+
+struct DistillOptions {
+  FamilyPtr family;
+  // Solvers to begin from. Of several, each is given `trial_iterations` and the best on the
+  // validation pairs goes on.
+  std::vector<NsSolver> starts;
+  int64_t trial_iterations = 6;
+
+  Optimizer optimizer = Optimizer::levenberg_marquardt;
+  LmOptions lm;
+  AdamOptions adam;
+
+  // At most; 0 takes the optimiser's own number: 60 for Levenberg-Marquardt, which mostly ends by
+  // itself before, 15,000 for Adam.
+  int64_t iterations = 0;
+  int64_t most_iterations() const;
+  // Training forwards at most, 0 for no limit: no iteration begins beyond.
+  int64_t most_forwards = 0;
+  // Iterations between measurements on the validation pairs; 0 takes the optimiser's own, 3 or 100.
+  int64_t validation_interval = 0;
+  // Ends Levenberg-Marquardt after this many measurements in a row without a gain of `least_gain`
+  // decibels. Adam runs its schedule to the end.
+  int patience = 4;
+  double least_gain = 0.05;
+
+  uint64_t seed = 0;
+  ObjectiveOptions objective;
+
+  // Called after each iteration with a state from which `distill` goes on as if it had not stopped.
+  std::function<Verdict(const DistillProgress&, const DistillState&)> on_iteration;
+
+  // Throws a usage error that names the option.
+  void validate() const;
+};
+
+// Why a distillation ended.
+enum class Ending { converged, iterations, forwards, stopped, diverged };
+std::string to_string(Ending ending);
+
+struct DistillSummary {
+  NsSolver solver;             // the best on the validation pairs
+  size_t start = 0;            // the start it came from
+  double initial_psnr = 0;     // of that start, on the validation pairs, decibels
+  double validation_psnr = 0;  // of the solver
+  double training_psnr = 0;    // of the solver, on all training pairs; NaN if it diverges there
+  int64_t iterations = 0;      // of that start
+  Counts training, validation;
+  double seconds = 0;
+  Ending ending = Ending::iterations;
+  std::string message;  // what diverged, or empty
+};
+
+// Finds the solver of the family that best reproduces the model's own samples: minimises the mean
+// log error on the training pairs and keeps the iterate that is best on the validation pairs.
+// On the CPU, with a field whose bits do not depend on threads, a run is the same to the last bit
+// each time, and so is one that was interrupted after any iteration and continued from its state.
+// Where the loss stops being finite the best solver so far is returned, as diverged.
+DistillSummary distill(const std::shared_ptr<const Field>& field, const Pairs& training,
+                       const Pairs& validation, const DistillOptions& options,
+                       DistillState state = {});
+
+}  // namespace bespoke

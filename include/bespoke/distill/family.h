@@ -1,0 +1,68 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bespoke/core/matrix.h"
+#include "bespoke/solver/ns_solver.h"
+
+namespace bespoke {
+
+// The numbers of an NS solver in one fixed order, in which every gradient is reported:
+//   t_0 ... t_n,  a_0 ... a_{n-1},  b_00,  b_10, b_11,  b_20 ...,  start_scale
+// (2n + 2) + n (n + 1) / 2 in all.
+size_t coefficient_count(int nfe);
+std::vector<double> coefficients_of(const NsSolver& solver);
+NsSolver solver_of(int nfe, const std::vector<double>& coefficients);
+
+// A trainable family of solvers: free parameters theta, every value of which is a valid NS solver
+// with t_n = 1. An optimiser needs to know nothing else of it.
+class Family {
+ public:
+  virtual ~Family() = default;
+
+  virtual std::string name() const = 0;
+  virtual int nfe() const = 0;
+  virtual size_t parameter_count() const = 0;
+
+  virtual NsSolver solver(const std::vector<double>& theta) const = 0;
+
+  // d(coefficients of the solver) / d(theta), [coefficient_count, parameter_count].
+  virtual Matrix jacobian(const std::vector<double>& theta) const = 0;
+
+  // Which entries of theta are the coefficients a_{n-1}, b_{n-1,0} ... b_{n-1,n-1} of the last step
+  // themselves; empty if they are not free.
+  virtual std::vector<size_t> last_step() const = 0;
+
+  // The parameters of a solver to start from. Times are made representable: t_n becomes 1 (it has
+  // no effect), and increments of less than a hundredth of the mean are raised to it, which pulls
+  // repeated times (Heun, RK4) apart; t_0 of a BNS solver is raised to a tenth of the mean.
+  // Throws a bad-input error where the coefficients are not in the family.
+  virtual std::vector<double> parameters(const NsSolver& solver) const = 0;
+};
+using FamilyPtr = std::shared_ptr<const Family>;
+
+// Bespoke Non-Stationary solvers: every NS solver. theta is n + 1 logits, whose softmax is t_0 and
+// the increments of the times after it, then a, b and start_scale as they are. t_0 is free: at t =
+// 0 a model sees nothing but noise and can only answer with the mean, so an evaluation there is all
+// but wasted.
+// sigma_0 preconditioning is a choice of where to start: NS solvers are closed under `fold`, so one
+// trains from fold(solver, *preconditioning(schedule, sigma_0)), on the model's own velocity.
+FamilyPtr bns_family(int nfe);
+
+// What a Bespoke Scale-Time solver applies to the transformed field: Euler or midpoint steps.
+enum class ScaleTimeBase { rk1, rk2 };
+
+// Bespoke Scale-Time solvers: steps of length h in r with any t_r (rising), t'_r > 0, s_r > 0 and
+// s'_r at the points of evaluation,
+//   rk1:  x' = ((s + h s_dot) x + h t_dot s u) / s_next
+//   rk2:  z  = (s + h s_dot / 2) x + h s t_dot / 2 u
+//         x' = (s x + h (s_dot_half / s_half z + t_dot_half s_half u(t_half, z / s_half))) / s_next
+// where s_0 = 1 and t_0 = 0. theta is, for N = nfe evaluations, N logits of the increments of t,
+// the logarithms of N values t_dot and of the N values s after s_0, and N values s_dot: 4 N, one of
+// which (a shift of all logits) changes nothing. rk2 needs an even nfe. A solver is in the family
+// if its every step starts from the last state alone and its signs allow t_dot, s > 0.
+FamilyPtr bst_family(ScaleTimeBase base, int nfe);
+
+}  // namespace bespoke

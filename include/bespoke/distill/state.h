@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "bespoke/distill/adam.h"
+#include "bespoke/distill/adjoint.h"
+#include "bespoke/distill/levenberg_marquardt.h"
+
+namespace bespoke {
+
+enum class Optimizer { levenberg_marquardt, adam };
+std::string to_string(Optimizer optimizer);
+Optimizer parse_optimizer(const std::string& name);  // "lm" or "adam"
+
+// Where one start has got to.
+struct StartState {
+  std::vector<double> theta;
+  std::vector<double> average;  // of theta over iterations; empty before the first
+  int64_t iteration = 0;        // done; all randomness is drawn from (seed, iteration)
+  LmState lm;
+  AdamState adam;
+  double initial_psnr = 0, validation_psnr = 0, best_psnr = 0;
+  std::vector<double> best_theta;
+  int64_t stale = 0;  // measurements since the last gain
+  bool diverged = false;
+};
+
+// Where a distillation has got to: everything the next iteration depends on besides the options,
+// the field and the pairs. Empty before the first.
+struct DistillState {
+  // What it belongs to; a run with other options cannot go on from it.
+  std::string family;
+  int nfe = 0;
+  Optimizer optimizer = Optimizer::levenberg_marquardt;
+  uint64_t seed = 0;
+
+  std::vector<StartState> starts;
+  int64_t chosen = -1;  // the start that goes on; -1 while they are on trial
+  Counts training, validation;
+  double seconds = 0;
+};
+
+// As JSON; every number reads back as exactly the same double.
+std::string to_json_text(const DistillState& state);
+DistillState parse_distill_state(const std::string& text, const std::string& source);
+
+}  // namespace bespoke

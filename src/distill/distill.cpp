@@ -1,0 +1,264 @@
+#include "bespoke/distill/distill.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "bespoke/core/error.h"
+
+namespace bespoke {
+
+namespace {
+
+std::vector<int64_t> all_samples(const Objective& objective) {
+  std::vector<int64_t> all(static_cast<size_t>(objective.count()));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+// The loop, over the state that can be stored between any two of its iterations.
+class Distillation {
+ public:
+  Distillation(const std::shared_ptr<const Field>& field, const Pairs& training,
+               const Pairs& validation, const DistillOptions& options, DistillState state)
+      : options_(options),
+        training_(field, training, options.objective),
+        validation_(field, validation, options.objective),
+        state_(std::move(state)),
+        began_(std::chrono::steady_clock::now()),
+        seconds_before_(state_.seconds) {
+    if (state_.starts.empty()) {
+      begin();
+    } else {
+      check_same_run();
+    }
+  }
+
+  DistillSummary run() {
+    if (state_.chosen < 0 && state_.starts.size() > 1) {
+      for (size_t k = 0; k < state_.starts.size(); ++k) {
+        const auto ending = advance(k, std::min(options_.trial_iterations, iterations()));
+        if (ending == Ending::stopped) return summary(best_start(), ending);
+      }
+    }
+    if (state_.chosen < 0) state_.chosen = static_cast<int64_t>(best_start());
+    const auto chosen = static_cast<size_t>(state_.chosen);
+    const Ending ending = advance(chosen, iterations());
+    return summary(chosen, ending);
+  }
+
+ private:
+  bool adam() const { return options_.optimizer == Optimizer::adam; }
+  int64_t iterations() const { return options_.most_iterations(); }
+  int64_t validation_interval() const {
+    constexpr int64_t kLm = 3, kAdam = 100;
+    return options_.validation_interval > 0 ? options_.validation_interval : adam() ? kAdam : kLm;
+  }
+
+  void begin() {
+    state_.family = options_.family->name();
+    state_.nfe = options_.family->nfe();
+    state_.optimizer = options_.optimizer;
+    state_.seed = options_.seed;
+    for (const NsSolver& solver : options_.starts) {
+      StartState start;
+      start.theta = start.best_theta = options_.family->parameters(solver);
+      start.initial_psnr = start.validation_psnr = start.best_psnr = validation_psnr(start.theta);
+      state_.starts.push_back(start);
+    }
+  }
+
+  void check_same_run() const {
+    if (state_.family == options_.family->name() && state_.nfe == options_.family->nfe() &&
+        state_.optimizer == options_.optimizer && state_.seed == options_.seed &&
+        state_.starts.size() == options_.starts.size()) {
+      return;
+    }
+    throw bad_input(
+        "the stored state is of another distillation ({} with {} evaluations by {}, seed {}, {} "
+        "starts); go on with the same options or begin anew",
+        state_.family, state_.nfe, to_string(state_.optimizer), state_.seed, state_.starts.size());
+  }
+
+  // Iterates one start until it has done `until` iterations or ends before.
+  Ending advance(size_t index, int64_t until) {
+    StartState& start = state_.starts[index];
+    while (true) {
+      if (start.diverged) return Ending::diverged;
+      if (!adam() && start.stale >= options_.patience) return Ending::converged;
+      if (start.iteration >= until) return Ending::iterations;
+      if (options_.most_forwards > 0 && state_.training.forwards >= options_.most_forwards) {
+        return Ending::forwards;
+      }
+      if (iterate(index) == Verdict::stop) return Ending::stopped;
+    }
+  }
+
+  Verdict iterate(size_t index) {
+    StartState& start = state_.starts[index];
+    double loss = 0;
+    bool validated = false;
+    try {
+      loss = adam() ? adam_iteration(start)
+                    : lm_iteration(training_, *options_.family, options_.lm, options_.seed,
+                                   start.iteration, start.lm, start.theta, &state_.training)
+                          .loss;
+      ++start.iteration;
+      if (!adam()) average(start);
+      validated = start.iteration % validation_interval() == 0 || start.iteration == iterations() ||
+                  start.iteration == options_.trial_iterations;
+      if (validated) validate(start);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::diverged) throw;
+      start.diverged = true;
+      message_ = error.what();
+    }
+    state_.seconds = seconds_before_ + seconds_since(began_);
+    if (!options_.on_iteration) return Verdict::go_on;
+    return options_.on_iteration(
+        {index, start.iteration, loss, validated, start.validation_psnr, start.best_psnr,
+         state_.training, state_.validation, state_.seconds},
+        state_);
+  }
+
+  double adam_iteration(StartState& start) {
+    const auto batch =
+        draw_batch(options_.seed, start.iteration, training_.count(), options_.adam.batch);
+    LocalModelOptions gradient_only;
+    gradient_only.probes = 0;
+    const LocalModel model = training_.local_model(options_.family->solver(start.theta), batch,
+                                                   gradient_only, &state_.training);
+    const auto gradient =
+        transposed_product(options_.family->jacobian(start.theta), model.gradient);
+    adam_update(options_.adam, start.iteration, iterations(), gradient, start.adam, start.theta);
+    return model.loss;
+  }
+
+  void average(StartState& start) const {
+    if (start.average.empty()) start.average = start.theta;
+    const double keep = options_.lm.lookahead;
+    for (size_t i = 0; i < start.theta.size(); ++i) {
+      start.average[i] = keep * start.average[i] + (1 - keep) * start.theta[i];
+    }
+  }
+
+  // Of the iterate and the average of iterates, the better one goes on.
+  void choose_average(StartState& start) {
+    const double averaged = validation_psnr(start.average);
+    if (averaged > start.validation_psnr) {
+      start.validation_psnr = averaged;
+      start.theta = start.average;
+    } else {
+      start.average = start.theta;
+    }
+  }
+
+  void validate(StartState& start) {
+    start.validation_psnr = validation_psnr(start.theta);
+    if (!adam() && options_.lm.lookahead > 0) choose_average(start);
+    start.stale =
+        start.validation_psnr > start.best_psnr + options_.least_gain ? 0 : start.stale + 1;
+    if (start.validation_psnr > start.best_psnr) {
+      start.best_psnr = start.validation_psnr;
+      start.best_theta = start.theta;
+    }
+  }
+
+  double validation_psnr(const std::vector<double>& theta) {
+    const auto errors = validation_.log_errors(options_.family->solver(theta),
+                                               all_samples(validation_), &state_.validation);
+    return psnr_of_loss(mean(errors), options_.objective.peak);
+  }
+
+  // Reported, not part of the search: counted with the validation.
+  double training_psnr(const NsSolver& solver) {
+    try {
+      const auto errors = training_.log_errors(solver, all_samples(training_), &state_.validation);
+      return psnr_of_loss(mean(errors), options_.objective.peak);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::diverged) throw;
+      return std::numeric_limits<double>::quiet_NaN();
+    }
+  }
+
+  size_t best_start() const {
+    size_t best = 0;
+    for (size_t k = 1; k < state_.starts.size(); ++k) {
+      if (state_.starts[k].best_psnr > state_.starts[best].best_psnr) best = k;
+    }
+    return best;
+  }
+
+  DistillSummary summary(size_t index, Ending ending) {
+    const StartState& start = state_.starts[index];
+    DistillSummary result;
+    result.solver = options_.family->solver(start.best_theta);
+    result.start = index;
+    result.initial_psnr = start.initial_psnr;
+    result.validation_psnr = start.best_psnr;
+    result.training_psnr = training_psnr(result.solver);
+    result.iterations = start.iteration;
+    result.training = state_.training;
+    result.validation = state_.validation;
+    result.seconds = seconds_before_ + seconds_since(began_);
+    result.ending = ending;
+    result.message = message_;
+    return result;
+  }
+
+  static double seconds_since(std::chrono::steady_clock::time_point time) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - time).count();
+  }
+
+  const DistillOptions& options_;
+  Objective training_, validation_;
+  DistillState state_;
+  std::chrono::steady_clock::time_point began_;
+  double seconds_before_;
+  std::string message_;
+};
+
+}  // namespace
+
+int64_t DistillOptions::most_iterations() const {
+  constexpr int64_t kLm = 60, kAdam = 15000;
+  if (iterations > 0) return iterations;
+  return optimizer == Optimizer::adam ? kAdam : kLm;
+}
+
+void DistillOptions::validate() const {
+  if (!family) throw usage_error("a distillation needs a family of solvers");
+  if (starts.empty()) throw usage_error("a distillation needs a solver to start from");
+  if (lm.batch < 1 || adam.batch < 1 || objective.device_batch < 1) {
+    throw usage_error("batches need at least one sample, found {} (lm), {} (adam), {} (device)",
+                      lm.batch, adam.batch, objective.device_batch);
+  }
+  if (iterations < 0 || most_forwards < 0 || validation_interval < 0 || trial_iterations < 1) {
+    throw usage_error("iterations, limits and intervals must not be negative");
+  }
+}
+
+std::string to_string(Ending ending) {
+  switch (ending) {
+    case Ending::converged:
+      return "converged";
+    case Ending::iterations:
+      return "iterations";
+    case Ending::forwards:
+      return "forwards";
+    case Ending::stopped:
+      return "stopped";
+    default:
+      return "diverged";
+  }
+}
+
+DistillSummary distill(const std::shared_ptr<const Field>& field, const Pairs& training,
+                       const Pairs& validation, const DistillOptions& options, DistillState state) {
+  options.validate();
+  return Distillation(field, training, validation, options, std::move(state)).run();
+}
+
+}  // namespace bespoke

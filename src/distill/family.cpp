@@ -1,0 +1,345 @@
+#include "bespoke/distill/family.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "bespoke/core/error.h"
+#include "dual.h"
+
+namespace bespoke {
+
+namespace {
+
+// An increment of the times is at least this part of their mean when a solver becomes parameters:
+// an increment of zero has a logit of minus infinity, which no optimiser can move.
+constexpr double kLeastIncrement = 0.01;
+
+// The first time of a free solver, of the mean increment: from nearer to 0 it would take its
+// logarithm long to get anywhere.
+constexpr double kLeastFirstTime = 0.1;
+
+// The sums of the softmax of the logits, without the last, which is 1.
+template <class T>
+std::vector<T> times_from_logits(const T* logits, size_t count) {
+  using std::exp;
+  std::vector<T> weights;
+  T total = 0.0;
+  for (size_t i = 0; i < count; ++i) {
+    weights.push_back(exp(logits[i]));
+    total = total + weights.back();
+  }
+  std::vector<T> times;
+  T sum = 0.0;
+  for (size_t i = 0; i + 1 < count; ++i) {
+    sum = sum + weights[i] / total;
+    times.push_back(sum);
+  }
+  times.push_back(T(1.0));
+  return times;
+}
+
+// Rounding may lift the last times a hair above 1.
+NsSolver with_times_in_range(NsSolver solver) {
+  for (double& t : solver.times) t = std::min(t, 1.0);
+  return solver;
+}
+
+// The inverse, for increments from 0 to the first of these times, between them, and to 1.
+std::vector<double> logits_from_times(const std::vector<double>& times) {
+  const auto count = static_cast<double>(times.size());
+  std::vector<double> logits;
+  double previous = 0, total = 0;
+  for (size_t i = 0; i < times.size(); ++i) {
+    const double end = i + 1 == times.size() ? 1 : times[i];
+    logits.push_back(std::max(end - previous, kLeastIncrement / count));
+    total += logits.back();
+    previous = end;
+  }
+  for (double& logit : logits) logit = std::log(logit / total);
+  return logits;
+}
+
+std::vector<Dual> variables(const std::vector<double>& values) {
+  std::vector<Dual> duals;
+  for (size_t i = 0; i < values.size(); ++i) {
+    duals.push_back(Dual::variable(values[i], i, values.size()));
+  }
+  return duals;
+}
+
+Matrix jacobian_of(const std::vector<Dual>& coefficients, size_t parameters) {
+  Matrix matrix(coefficients.size(), parameters);
+  for (size_t i = 0; i < coefficients.size(); ++i) {
+    std::copy(coefficients[i].gradient.begin(), coefficients[i].gradient.end(),
+              matrix.values.begin() + static_cast<std::ptrdiff_t>(i * parameters));
+  }
+  return matrix;
+}
+
+// A family given by one function template on theta's scalar type.
+template <class Map>
+class MappedFamily : public Family {
+ public:
+  explicit MappedFamily(Map map) : map_(std::move(map)) {}
+  std::string name() const override { return map_.name(); }
+  int nfe() const override { return map_.nfe; }
+  size_t parameter_count() const override { return map_.parameter_count(); }
+  NsSolver solver(const std::vector<double>& theta) const override {
+    return with_times_in_range(solver_of(map_.nfe, map_.coefficients(theta)));
+  }
+  Matrix jacobian(const std::vector<double>& theta) const override {
+    return jacobian_of(map_.coefficients(variables(theta)), theta.size());
+  }
+  std::vector<size_t> last_step() const override { return map_.last_step(); }
+  std::vector<double> parameters(const NsSolver& solver) const override {
+    solver.validate();
+    if (solver.nfe() != map_.nfe) {
+      throw bad_input("a solver of {} evaluations cannot start a family of {}", solver.nfe(),
+                      map_.nfe);
+    }
+    return map_.parameters(solver);
+  }
+
+ private:
+  Map map_;
+};
+
+struct BnsMap {
+  int nfe;
+
+  std::string name() const { return "bns"; }
+  size_t parameter_count() const { return coefficient_count(nfe); }
+
+  template <class T>
+  std::vector<T> coefficients(const std::vector<T>& theta) const {
+    const auto count = static_cast<size_t>(nfe) + 1;
+    std::vector<T> values = times_from_logits(theta.data(), count);
+    values.insert(values.end(), theta.begin() + nfe + 1, theta.end());
+    return values;
+  }
+
+  std::vector<size_t> last_step() const {
+    const auto n = static_cast<size_t>(nfe);
+    std::vector<size_t> indices = {2 * n};
+    for (size_t j = 0; j < n; ++j) indices.push_back(parameter_count() - 1 - n + j);
+    return indices;
+  }
+
+  std::vector<double> parameters(const NsSolver& solver) const {
+    std::vector<double> times = solver.times;
+    times.front() = std::max(times.front(), kLeastFirstTime / static_cast<double>(times.size()));
+    std::vector<double> theta = logits_from_times(times);
+    const std::vector<double> values = coefficients_of(solver);
+    theta.insert(theta.end(), values.begin() + nfe + 1, values.end());
+    return theta;
+  }
+};
+
+// The state as a linear form in x_0, u_0, u_1 ...; Trace's LinearForm on any scalar type.
+template <class T>
+using Form = std::vector<T>;
+
+template <class T>
+Form<T> scaled(const T& factor, Form<T> form) {
+  for (T& value : form) value = factor * value;
+  return form;
+}
+
+// left_factor left + right_factor u_j, with u_j the velocity after those `left` knows.
+template <class T>
+Form<T> with_velocity(const T& left_factor, const Form<T>& left, const T& right_factor) {
+  Form<T> form = scaled(left_factor, left);
+  form.push_back(right_factor);
+  return form;
+}
+
+// The scale-time values at the points of evaluation k = 0 ... N-1; s also at N.
+template <class T>
+struct ScaleTimeValues {
+  std::vector<T> t, t_dot, s, s_dot;
+};
+
+struct BstMap {
+  ScaleTimeBase base;
+  int nfe;
+
+  std::string name() const { return base == ScaleTimeBase::rk1 ? "bst-rk1" : "bst-rk2"; }
+  size_t size() const { return static_cast<size_t>(nfe); }
+  size_t parameter_count() const { return 4 * size(); }
+  std::vector<size_t> last_step() const { return {}; }
+  double step() const { return (base == ScaleTimeBase::rk1 ? 1. : 2.) / nfe; }
+
+  template <class T>
+  ScaleTimeValues<T> values(const std::vector<T>& theta) const {
+    using std::exp;
+    ScaleTimeValues<T> v;
+    v.t = times_from_logits(theta.data(), size());
+    v.t.insert(v.t.begin(), T(0.0));
+    v.s.push_back(T(1.0));
+    for (size_t k = 0; k < size(); ++k) {
+      v.t_dot.push_back(exp(theta[size() + k]));
+      v.s.push_back(exp(theta[2 * size() + k]));
+      v.s_dot.push_back(theta[3 * size() + k]);
+    }
+    return v;
+  }
+
+  // The states x_1 ... x_N at which the field is evaluated next, as forms.
+  template <class T>
+  std::vector<Form<T>> euler_states(const ScaleTimeValues<T>& v) const {
+    const T h = step();
+    std::vector<Form<T>> states;
+    Form<T> x = {T(1.0)};
+    for (size_t k = 0; k < size(); ++k) {
+      x = with_velocity<T>((v.s[k] + h * v.s_dot[k]) / v.s[k + 1], x,
+                           h * v.t_dot[k] * v.s[k] / v.s[k + 1]);
+      states.push_back(x);
+    }
+    return states;
+  }
+
+  template <class T>
+  std::vector<Form<T>> midpoint_states(const ScaleTimeValues<T>& v) const {
+    const T h = step(), half = step() / 2;
+    std::vector<Form<T>> states;
+    Form<T> x = {T(1.0)};
+    for (size_t k = 0; k < size(); k += 2) {
+      const Form<T> z = with_velocity<T>(v.s[k] + half * v.s_dot[k], x, half * v.s[k] * v.t_dot[k]);
+      states.push_back(scaled(T(1.0) / v.s[k + 1], z));
+      const T from_z = h * v.s_dot[k + 1] / v.s[k + 1];
+      Form<T> next = with_velocity<T>(v.s[k], x, T(0.0));
+      for (size_t j = 0; j < next.size(); ++j) next[j] = next[j] + from_z * z[j];
+      x = with_velocity<T>(T(1.0) / v.s[k + 2], next, h * v.t_dot[k + 1] * v.s[k + 1] / v.s[k + 2]);
+      states.push_back(x);
+    }
+    return states;
+  }
+
+  template <class T>
+  std::vector<T> coefficients(const std::vector<T>& theta) const {
+    const ScaleTimeValues<T> v = values(theta);
+    const auto states = base == ScaleTimeBase::rk1 ? euler_states(v) : midpoint_states(v);
+    std::vector<T> result = v.t;
+    for (const auto& state : states) result.push_back(state.front());
+    for (const auto& state : states) result.insert(result.end(), state.begin() + 1, state.end());
+    result.push_back(T(1.0));
+    return result;
+  }
+
+  std::vector<double> parameters(const NsSolver& solver) const;
+};
+
+// x_{i+1} = state x_k + sum_j velocity_j u_j over the velocities from k on: what a step that starts
+// from x_k alone is. Throws where step i of the solver is not of that form.
+struct OneStep {
+  double state;
+  std::vector<double> velocities;
+};
+
+OneStep step_from(const NsSolver& solver, size_t k, size_t i) {
+  // What x_k and x_{i+1} are made of: x_0, then u_0, u_1 ...
+  const auto form = [&](size_t state) {
+    std::vector<double> values = {state == 0 ? 1 : solver.a[state - 1]};
+    if (state > 0) {
+      values.insert(values.end(), solver.b[state - 1].begin(), solver.b[state - 1].end());
+    }
+    return values;
+  };
+  const std::vector<double> from = form(k), to = form(i + 1);
+  const auto largest = std::max_element(from.begin(), from.end(), [](double left, double right) {
+    return std::abs(left) < std::abs(right);
+  });
+  const double ratio = to[static_cast<size_t>(largest - from.begin())] / *largest;
+  constexpr double kTolerance = 1e-9;
+  for (size_t j = 0; j < from.size(); ++j) {
+    if (std::abs(to[j] - ratio * from[j]) > kTolerance * (1 + std::abs(to[j]))) {
+      throw bad_input("step {} uses more than the state and velocities of its own step", i);
+    }
+  }
+  return {ratio, {to.begin() + static_cast<std::ptrdiff_t>(from.size()), to.end()}};
+}
+
+double positive(double value, const char* what, size_t step) {
+  if (value > 0) return value;
+  throw bad_input("step {} needs {} = {}, which a scale-time solver must have positive", step, what,
+                  value);
+}
+
+// The inverse chooses s = 1 wherever there is a choice: at all points of an rk1 solver, and at the
+// half steps of an rk2 solver relative to the step's start.
+std::vector<double> BstMap::parameters(const NsSolver& solver) const {
+  const double h = step();
+  std::vector<double> log_t_dot, log_s, s_dot;
+  if (base == ScaleTimeBase::rk1) {
+    for (size_t k = 0; k < size(); ++k) {
+      const OneStep one = step_from(solver, k, k);
+      log_t_dot.push_back(std::log(positive(one.velocities[0] / h, "t_dot", k)));
+      log_s.push_back(0);
+      s_dot.push_back((one.state - 1) / h);
+    }
+  } else {
+    double s = 1;
+    for (size_t k = 0; k < size(); k += 2) {
+      const OneStep half = step_from(solver, k, k), full = step_from(solver, k, k + 1);
+      // With s_half = s: x_half = (1 + h/2 s_dot/s) x + h/2 t_dot u. Then the u of the full step
+      // gives s_dot_half / s_next, and its x what is left for s / s_next.
+      const double ratio = full.velocities[0] / half.velocities[0];
+      const double shrink = positive(full.state - ratio * half.state, "s / s_next", k);
+      log_t_dot.push_back(std::log(positive(2 * half.velocities[0] / h, "t_dot", k)));
+      s_dot.push_back(2 * (half.state - 1) / h * s);
+      log_s.push_back(std::log(s));
+      log_t_dot.push_back(std::log(positive(full.velocities[1] / (h * shrink), "t_dot", k + 1)));
+      s_dot.push_back(ratio / (h * shrink) * s);
+      s /= shrink;
+      log_s.push_back(std::log(s));
+    }
+  }
+  std::vector<double> theta = logits_from_times({solver.times.begin() + 1, solver.times.end()});
+  for (const auto* part : {&log_t_dot, &log_s, &s_dot}) {
+    theta.insert(theta.end(), part->begin(), part->end());
+  }
+  return theta;
+}
+
+}  // namespace
+
+size_t coefficient_count(int nfe) {
+  const auto n = static_cast<size_t>(nfe);
+  return 2 * n + 2 + n * (n + 1) / 2;
+}
+
+std::vector<double> coefficients_of(const NsSolver& solver) {
+  std::vector<double> values = solver.times;
+  values.insert(values.end(), solver.a.begin(), solver.a.end());
+  for (const auto& row : solver.b) values.insert(values.end(), row.begin(), row.end());
+  values.push_back(solver.start_scale);
+  return values;
+}
+
+NsSolver solver_of(int nfe, const std::vector<double>& coefficients) {
+  NsSolver solver;
+  auto next = coefficients.begin();
+  solver.times.assign(next, next + nfe + 1);
+  next += nfe + 1;
+  solver.a.assign(next, next + nfe);
+  next += nfe;
+  for (int i = 0; i < nfe; ++i) {
+    solver.b.emplace_back(next, next + i + 1);
+    next += i + 1;
+  }
+  solver.start_scale = *next;
+  return solver;
+}
+
+FamilyPtr bns_family(int nfe) { return std::make_shared<MappedFamily<BnsMap>>(BnsMap{nfe}); }
+
+FamilyPtr bst_family(ScaleTimeBase base, int nfe) {
+  if (base == ScaleTimeBase::rk2 && nfe % 2 != 0) {
+    throw usage_error("scale-time midpoint steps need an even number of evaluations, found {}",
+                      nfe);
+  }
+  return std::make_shared<MappedFamily<BstMap>>(BstMap{base, nfe});
+}
+
+}  // namespace bespoke

@@ -1,0 +1,121 @@
+#include "bespoke/distill/levenberg_marquardt.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "bespoke/core/error.h"
+
+namespace bespoke {
+
+namespace {
+
+constexpr double kGrow = 4;  // of the damping
+constexpr double kLeastDamping = 1e-9;
+constexpr double kGoodRatio = 0.5;         // of actual to predicted fall
+constexpr double kLastStepDamping = 0.01;  // of that of other parameters
+constexpr double kLeastDiagonal = 1e-12;   // of the largest entry
+
+// H averaged with those of the iterations before. H is proportional to 1 / |r|^2, so what is
+// averaged is H e^loss, which does not change as errors fall.
+Matrix averaged(const LocalModel& model, double averaging, LmState& state) {
+  if (state.weight == 0) {
+    state.curvature = Matrix(model.curvature.rows, model.curvature.columns);
+  }
+  const double scale = std::exp(model.loss);
+  state.weight = averaging * state.weight + 1;
+  Matrix result = model.curvature;
+  for (size_t i = 0; i < result.values.size(); ++i) {
+    double& sum = state.curvature.values[i];
+    sum = averaging * sum + scale * model.curvature.values[i];
+    result.values[i] = sum / (state.weight * scale);
+  }
+  return result;
+}
+
+// (H + damping D)^-1 g with D the diagonal of H, less of it for the parameters of the last step, in
+// which the samples are linear. Empty if that cannot be solved.
+std::vector<double> damped_step(const Matrix& hessian, double damping, const Family& family,
+                                const std::vector<double>& gradient) {
+  double largest = 0;
+  for (size_t i = 0; i < hessian.rows; ++i) largest = std::max(largest, hessian(i, i));
+  std::vector<double> dampings(hessian.rows, damping);
+  for (const size_t i : family.last_step()) dampings[i] *= kLastStepDamping;
+  Matrix damped = hessian;
+  for (size_t i = 0; i < hessian.rows; ++i) {
+    damped(i, i) += dampings[i] * std::max(hessian(i, i), kLeastDiagonal * largest);
+  }
+  return solve_positive(std::move(damped), gradient);
+}
+
+void move_last_step(const Family& family, const std::vector<double>& change,
+                    std::vector<double>& theta) {
+  const std::vector<size_t> indices = family.last_step();
+  for (size_t i = 0; i < change.size(); ++i) theta[indices[i]] += change[i];
+}
+
+// The smoothed loss at theta on the batch, infinite where the solver diverges; where the last step
+// is free it is put where it is best first, in theta too.
+double trial_loss(const Objective& objective, const Family& family, bool refit, double floor,
+                  const std::vector<int64_t>& batch, std::vector<double>& theta, Counts* counts) {
+  try {
+    if (!refit) {
+      auto errors = objective.log_errors(family.solver(theta), batch, counts);
+      for (double& e : errors) e = std::log(std::exp(e) + floor / objective.sample_size());
+      return mean(errors);
+    }
+    LastStep last = objective.last_step(family.solver(theta), batch, counts);
+    last.floor = floor;
+    const std::vector<double> change = best_last_step(last);
+    move_last_step(family, change, theta);
+    return last.loss(change);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::diverged) throw;
+    return std::numeric_limits<double>::infinity();
+  }
+}
+
+double dot(const std::vector<double>& left, const std::vector<double>& right) {
+  double sum = 0;
+  for (size_t i = 0; i < left.size(); ++i) sum += left[i] * right[i];
+  return sum;
+}
+
+}  // namespace
+
+LmOutcome lm_iteration(const Objective& objective, const Family& family, const LmOptions& options,
+                       uint64_t seed, int64_t iteration, LmState& state, std::vector<double>& theta,
+                       Counts* counts) {
+  if (state.damping == 0) state.damping = options.damping;
+  const auto batch = draw_batch(seed, iteration, objective.count(), options.batch);
+  const bool refit = objective.is_linear() && !family.last_step().empty();
+  const LocalModel model = objective.local_model(
+      family.solver(theta), batch,
+      {options.probes, refit, options.smoothing, seed, probe_stream(iteration)}, counts);
+  move_last_step(family, model.last_step, theta);
+  const Matrix jacobian = family.jacobian(theta);
+  const std::vector<double> gradient = transposed_product(jacobian, model.gradient);
+  const Matrix hessian = congruence(averaged(model, options.averaging, state), jacobian);
+  LmOutcome outcome{model.loss, model.loss, false};
+  for (int attempt = 0; attempt < options.attempts && !outcome.accepted; ++attempt) {
+    const std::vector<double> step = damped_step(hessian, state.damping, family, gradient);
+    std::vector<double> trial = theta;
+    for (size_t i = 0; i < step.size(); ++i) trial[i] -= step[i];
+    const double fall = step.empty() ? 0
+                                     : model.loss - trial_loss(objective, family, refit,
+                                                               model.floor, batch, trial, counts);
+    if (!(fall > 0)) {
+      state.damping *= kGrow;
+      continue;
+    }
+    const double predicted = dot(gradient, step) - quadratic_form(hessian, step) / 2;
+    if (fall > kGoodRatio * predicted) {
+      state.damping = std::max(state.damping / options.shrink, kLeastDamping);
+    }
+    outcome = {model.loss, model.loss - fall, true};
+    theta = trial;
+  }
+  return outcome;
+}
+
+}  // namespace bespoke

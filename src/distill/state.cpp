@@ -1,0 +1,132 @@
+#include "bespoke/distill/state.h"
+
+#include <nlohmann/json.hpp>
+
+#include "bespoke/core/error.h"
+#include "bespoke/core/json_checks.h"
+#include "bespoke/core/text.h"
+
+namespace bespoke {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr char kFormat[] = "bespoke-distillation";
+constexpr int kVersion = 1;
+
+// A symmetric matrix by its lower triangle.
+json triangle(const Matrix& matrix) {
+  json values = json::array();
+  for (size_t i = 0; i < matrix.rows; ++i) {
+    for (size_t j = 0; j <= i; ++j) values.push_back(matrix(i, j));
+  }
+  return values;
+}
+
+Matrix from_triangle(const json& values) {
+  size_t size = 0;
+  while (size * (size + 1) / 2 < values.size()) ++size;
+  if (size * (size + 1) / 2 != values.size()) throw bad_input("the curvature is not a triangle");
+  Matrix matrix(size, size);
+  size_t next = 0;
+  for (size_t i = 0; i < size; ++i) {
+    for (size_t j = 0; j <= i; ++j) {
+      matrix(i, j) = matrix(j, i) = values[next++].get<double>();
+    }
+  }
+  return matrix;
+}
+
+json to_json(const Counts& counts) {
+  return {{"forwards", counts.forwards}, {"vjps", counts.vjps}};
+}
+
+Counts counts_from(const json& value) {
+  return {value.at("forwards").get<int64_t>(), value.at("vjps").get<int64_t>()};
+}
+
+json to_json(const StartState& start) {
+  return {{"theta", start.theta},
+          {"average", start.average},
+          {"iteration", start.iteration},
+          {"damping", start.lm.damping},
+          {"curvature", triangle(start.lm.curvature)},
+          {"curvature_weight", start.lm.weight},
+          {"adam_first", start.adam.first},
+          {"adam_second", start.adam.second},
+          {"initial_psnr", start.initial_psnr},
+          {"validation_psnr", start.validation_psnr},
+          {"best_psnr", start.best_psnr},
+          {"best_theta", start.best_theta},
+          {"stale", start.stale},
+          {"diverged", start.diverged}};
+}
+
+StartState start_from(const json& value) {
+  StartState start;
+  value.at("theta").get_to(start.theta);
+  value.at("average").get_to(start.average);
+  value.at("iteration").get_to(start.iteration);
+  value.at("damping").get_to(start.lm.damping);
+  start.lm.curvature = from_triangle(value.at("curvature"));
+  value.at("curvature_weight").get_to(start.lm.weight);
+  value.at("adam_first").get_to(start.adam.first);
+  value.at("adam_second").get_to(start.adam.second);
+  value.at("initial_psnr").get_to(start.initial_psnr);
+  value.at("validation_psnr").get_to(start.validation_psnr);
+  value.at("best_psnr").get_to(start.best_psnr);
+  value.at("best_theta").get_to(start.best_theta);
+  value.at("stale").get_to(start.stale);
+  value.at("diverged").get_to(start.diverged);
+  return start;
+}
+
+}  // namespace
+
+std::string to_string(Optimizer optimizer) { return optimizer == Optimizer::adam ? "adam" : "lm"; }
+
+Optimizer parse_optimizer(const std::string& name) {
+  if (name == "lm") return Optimizer::levenberg_marquardt;
+  if (name == "adam") return Optimizer::adam;
+  throw usage_error("{}", unknown_name("optimizer", name, {"lm", "adam"}));
+}
+
+std::string to_json_text(const DistillState& state) {
+  json starts = json::array();
+  for (const auto& start : state.starts) starts.push_back(to_json(start));
+  const json document = {{"format", kFormat},
+                         {"version", kVersion},
+                         {"family", state.family},
+                         {"nfe", state.nfe},
+                         {"optimizer", to_string(state.optimizer)},
+                         {"seed", state.seed},
+                         {"starts", starts},
+                         {"chosen", state.chosen},
+                         {"training", to_json(state.training)},
+                         {"validation", to_json(state.validation)},
+                         {"seconds", state.seconds}};
+  return document.dump() + "\n";
+}
+
+DistillState parse_distill_state(const std::string& text, const std::string& source) {
+  return read_checked(source, [&] {
+    const json document = parse_json(text, source, "it is written by a distillation");
+    require(document.is_object() && document.value("format", "") == kFormat &&
+                document.value("version", 0) == kVersion,
+            source, "not the state of a distillation that this version can go on from");
+    DistillState state;
+    document.at("family").get_to(state.family);
+    document.at("nfe").get_to(state.nfe);
+    state.optimizer = parse_optimizer(document.at("optimizer").get<std::string>());
+    document.at("seed").get_to(state.seed);
+    for (const auto& start : document.at("starts")) state.starts.push_back(start_from(start));
+    document.at("chosen").get_to(state.chosen);
+    state.training = counts_from(document.at("training"));
+    state.validation = counts_from(document.at("validation"));
+    document.at("seconds").get_to(state.seconds);
+    return state;
+  });
+}
+
+}  // namespace bespoke

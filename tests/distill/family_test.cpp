@@ -1,0 +1,143 @@
+#include "bespoke/distill/family.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "bespoke/core/error.h"
+#include "bespoke/core/noise.h"
+#include "bespoke/solver/catalogue.h"
+
+namespace bespoke {
+namespace {
+
+NsSolver named(const std::string& name, int nfe) {
+  return make_solver(name, {nfe, fm_ot_schedule(), "", false});
+}
+
+double largest_difference(const NsSolver& left, const NsSolver& right) {
+  const auto a = coefficients_of(left), b = coefficients_of(right);
+  double largest = 0;
+  for (size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::abs(a[i] - b[i]));
+  return largest;
+}
+
+// Parameters off any special point.
+std::vector<double> disturbed(std::vector<double> theta, double amount = 0.3) {
+  const auto noise = uniform_numbers(3, 40, theta.size());
+  for (size_t i = 0; i < theta.size(); ++i) theta[i] += amount * (noise[i] - 0.5);
+  return theta;
+}
+
+void expect_jacobian(const Family& family, const std::vector<double>& theta) {
+  const Matrix jacobian = family.jacobian(theta);
+  ASSERT_EQ(jacobian.rows, coefficient_count(family.nfe()));
+  ASSERT_EQ(jacobian.columns, family.parameter_count());
+  constexpr double kStep = 1e-6;
+  for (size_t j = 0; j < theta.size(); ++j) {
+    auto up = theta, down = theta;
+    up[j] += kStep;
+    down[j] -= kStep;
+    const auto high = coefficients_of(family.solver(up));
+    const auto low = coefficients_of(family.solver(down));
+    for (size_t i = 0; i < high.size(); ++i) {
+      EXPECT_NEAR(jacobian(i, j), (high[i] - low[i]) / (2 * kStep), 1e-7) << i << "," << j;
+    }
+  }
+}
+
+TEST(Family, CoefficientsRoundTripInTheDocumentedOrder) {
+  const NsSolver solver = named("rk4", 8);
+  const auto values = coefficients_of(solver);
+  ASSERT_EQ(values.size(), coefficient_count(8));
+  EXPECT_EQ(values[3], solver.times[3]);
+  EXPECT_EQ(values[9 + 2], solver.a[2]);
+  EXPECT_EQ(values[17 + 3 + 1], solver.b[2][1]);
+  EXPECT_TRUE(solver_of(8, values) == solver);
+}
+
+TEST(Family, BnsHoldsEverySolverWithRisingTimes) {
+  for (const char* name : {"euler", "midpoint", "ab2", "dpm++2m", "ddim"}) {
+    NsSolver solver = named(name, 6);
+    solver.times.front() = 0.03;
+    solver.start_scale = 0.97;
+    EXPECT_LT(largest_difference(bns_family(6)->solver(bns_family(6)->parameters(solver)), solver),
+              1e-14)
+        << name;
+  }
+}
+
+TEST(Family, BnsNamesTheParametersOfTheLastStep) {
+  const auto family = bns_family(3);
+  auto theta = family->parameters(named("euler", 3));
+  const auto indices = family->last_step();
+  ASSERT_EQ(indices.size(), 4u);
+  for (size_t i = 0; i < 4; ++i) theta[indices[i]] = 10 + static_cast<double>(i);
+  const NsSolver solver = family->solver(theta);
+  EXPECT_EQ(solver.a.back(), 10);
+  EXPECT_EQ(solver.b.back(), (std::vector<double>{11, 12, 13}));
+  EXPECT_TRUE(bst_family(ScaleTimeBase::rk1, 3)->last_step().empty());
+}
+
+TEST(Family, BnsPullsRepeatedTimesApartAndLeavesZero) {
+  for (const char* name : {"heun", "rk4", "edm-heun"}) {
+    const int nfe = name == std::string("edm-heun") ? 7 : 8;
+    const NsSolver solver = named(name, nfe);
+    const auto family = bns_family(nfe);
+    const NsSolver start = family->solver(family->parameters(solver));
+    start.validate();
+    EXPECT_GT(start.times.front(), 0.08 / nfe);
+    EXPECT_EQ(start.times.back(), 1);
+    EXPECT_EQ(start.a, solver.a);
+    EXPECT_EQ(start.b, solver.b);
+    for (int i = 0; i < nfe; ++i) {
+      EXPECT_GT(start.times[i + 1] - start.times[i], 0.0085 / nfe) << name;
+      EXPECT_NEAR(start.times[i], solver.times[i], 0.02) << name;
+    }
+  }
+}
+
+TEST(Family, BnsJacobianMatchesDifferences) {
+  const auto family = bns_family(4);
+  expect_jacobian(*family, disturbed(family->parameters(named("midpoint", 4))));
+}
+
+TEST(Family, BstJacobianMatchesDifferences) {
+  for (const auto base : {ScaleTimeBase::rk1, ScaleTimeBase::rk2}) {
+    const auto family = bst_family(base, 4);
+    const char* start = base == ScaleTimeBase::rk1 ? "euler" : "midpoint";
+    expect_jacobian(*family, disturbed(family->parameters(named(start, 4))));
+  }
+}
+
+TEST(Family, BstHoldsOneStepSolversAndTheirPreconditioning) {
+  const auto pre = preconditioning(fm_ot_schedule(), 3);
+  const auto rk1 = bst_family(ScaleTimeBase::rk1, 5);
+  const auto rk2 = bst_family(ScaleTimeBase::rk2, 6);
+  for (const NsSolver& solver : {named("euler", 5), fold(named("euler", 5), *pre)}) {
+    EXPECT_LT(largest_difference(rk1->solver(rk1->parameters(solver)), solver), 1e-13);
+  }
+  for (const NsSolver& solver :
+       {named("midpoint", 6), named("ralston", 6), fold(named("midpoint", 6), *pre)}) {
+    EXPECT_LT(largest_difference(rk2->solver(rk2->parameters(solver)), solver), 1e-13);
+  }
+}
+
+TEST(Family, BstParametersRoundTripThroughAnySolverOfTheFamily) {
+  for (const auto base : {ScaleTimeBase::rk1, ScaleTimeBase::rk2}) {
+    const auto family = bst_family(base, 6);
+    const NsSolver solver = family->solver(
+        disturbed(family->parameters(named(base == ScaleTimeBase::rk1 ? "euler" : "midpoint", 6))));
+    EXPECT_LT(largest_difference(family->solver(family->parameters(solver)), solver), 1e-12);
+  }
+}
+
+TEST(Family, RefusesWhatItCannotHold) {
+  EXPECT_THROW(bst_family(ScaleTimeBase::rk2, 5), Error);
+  EXPECT_THROW(bst_family(ScaleTimeBase::rk1, 6)->parameters(named("ab2", 6)), Error);
+  EXPECT_THROW(bst_family(ScaleTimeBase::rk2, 8)->parameters(named("rk4", 8)), Error);
+  EXPECT_THROW(bns_family(6)->parameters(named("euler", 5)), Error);
+}
+
+}  // namespace
+}  // namespace bespoke
