@@ -9,7 +9,10 @@ void add_solvers_command(CLI::App& app);
 void add_solver_command(CLI::App& app);
 void add_show_command(CLI::App& app);
 void add_sample_command(CLI::App& app);
+void add_pairs_command(CLI::App& app);
+void add_distill_command(CLI::App& app);
 void add_check_command(CLI::App& app);
 void add_compare_command(CLI::App& app);
+void add_pairs_command(CLI::App& app);
 
 }  // namespace bespoke

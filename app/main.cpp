@@ -3,7 +3,6 @@
 #include <torch/version.h>
 
 #include <algorithm>
-#include <new>
 
 #include "bespoke/core/error.h"
 #include "bespoke/core/progress.h"
@@ -19,6 +18,7 @@ constexpr char kIntroduction[] =
     "  bespoke solvers                                   every solver by name\n"
     "  bespoke compare --nfe 4-16+4                      PSNR of solvers on an analytic model\n"
     "  bespoke check model.json                          does the card describe the network?\n"
+    "  bespoke distill --model model.json --nfe 8 -o run the solver of 8 evaluations for it\n"
     "  bespoke solver dpm++2m --nfe 8 --schedule vp -o dpm.solver.json\n"
     "  bespoke show dpm.solver.json\n";
 
@@ -98,6 +98,8 @@ int parse_and_run(int argc, char** argv) {
   add_sample_command(app);
   add_compare_command(app);
   add_check_command(app);
+  add_pairs_command(app);
+  add_distill_command(app);
   check_command(app, argc, argv);
   try {
     app.parse(argc, argv);
@@ -114,12 +116,11 @@ int parse_and_run(int argc, char** argv) {
 }
 
 // LibTorch appends a stack trace; the first line is what went wrong.
-int report_libtorch(const std::string& message) {
-  const bool memory = message.find("allocate memory") != std::string::npos ||
-                      message.find("out of memory") != std::string::npos;
-  fmt::print(
-      stderr, "bespoke: {}\n",
-      memory ? "out of memory; use a smaller --batch or --count" : split(message, '\n').front());
+int report_other(const std::exception& error) {
+  const bool memory = is_out_of_memory(error);
+  fmt::print(stderr, "bespoke: {}\n",
+             memory ? "out of memory; use a smaller --batch or --count"
+                    : split(error.what(), '\n').front());
   return static_cast<int>(memory ? ErrorKind::device : ErrorKind::failed);
 }
 
@@ -140,14 +141,9 @@ int run(int argc, char** argv) {
   } catch (const Error& error) {
     fmt::print(stderr, "bespoke: {}\n", error.what());
     return error.exit_code();
-  } catch (const c10::Error& error) {
-    return report_libtorch(error.what());
-  } catch (const std::bad_alloc&) {
-    return report_libtorch("out of memory");
   } catch (const std::exception& error) {
-    fmt::print(stderr, "bespoke: {}\n", error.what());
+    return report_other(error);
   }
-  return static_cast<int>(ErrorKind::failed);
 }
 
 }  // namespace

@@ -1,0 +1,122 @@
+// Distilling on the command line: the files it leaves, stopping and going on, and bad input.
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "bespoke/io/solver_file.h"
+#include "command_line.h"
+
+namespace bespoke {
+namespace {
+
+using nlohmann::json;
+
+const std::string kMixtureWithClasses =
+    "--model analytic:mixture:dim=12,classes=3 --dtype fp64 --threads 1 ";
+
+class DistillCommand : public CommandLine {
+ protected:
+  void SetUp() override {
+    const auto outcome =
+        run("pairs " + kMixtureWithClasses + "--count 96 --validation 48 -o pairs");
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+  }
+
+  std::string command(const std::string& rest) const {
+    return "distill " + kMixtureWithClasses + "--pairs pairs " + rest;
+  }
+
+  json summary(const std::string& folder) const {
+    return json::parse(read_file(folder_ / folder / "summary.json"));
+  }
+};
+
+TEST_F(DistillCommand, WritesSolversThatKeepTheirPromise) {
+  const auto outcome = run(command("--nfe 4,6 --iterations 12 --train-batch 64 -o run"));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("on 48 held-out pairs, distilled on 96 by lm"), std::string::npos);
+  for (const int nfe : {4, 6}) {
+    const std::string name = "bns-nfe" + std::to_string(nfe);
+    const SolverFile file = read_solver_file(folder_ / "run" / (name + ".solver.json"));
+    EXPECT_EQ(file.name, name);
+    EXPECT_EQ(file.solver.nfe(), nfe);
+    EXPECT_EQ(file.provenance["optimizer"], "lm");
+    EXPECT_GT(file.provenance["forwards"].get<int64_t>(), 0);
+    const double promised = file.provenance["validation_psnr"];
+    EXPECT_GT(promised, file.provenance["initial_psnr"].get<double>() + 3);
+    // On noise that neither split has seen.
+    const auto rows = json::parse(
+        run("compare " + kMixtureWithClasses + "--cond class=0-2 --count 48 --nfe " +
+            std::to_string(nfe) + " --solvers midpoint,run/" + name + ".solver.json --format json")
+            .out);
+    EXPECT_GT(rows[1]["psnr_db"].get<double>(), promised - 3);
+    EXPECT_GT(rows[1]["psnr_db"], rows[0]["psnr_db"]);
+  }
+  std::istringstream log(read_file(folder_ / "run/nfe-04/log.jsonl"));
+  std::string line;
+  int lines = 0;
+  for (; std::getline(log, line); ++lines) EXPECT_TRUE(json::parse(line).contains("loss"));
+  EXPECT_GE(lines, 12);
+  // A finished run is not begun again.
+  expect_failure(command("--nfe 4,6 --iterations 12 --train-batch 64 -o run"), 2, "--resume");
+  EXPECT_EQ(run(command("--nfe 4,6 --iterations 12 --train-batch 64 -o run --resume")).out,
+            outcome.out);
+  expect_failure(command("--nfe 4,6 --iterations 13 --train-batch 64 -o run --resume"), 3,
+                 "was begun with iterations = 12");
+}
+
+TEST_F(DistillCommand, AnInterruptedRunGoesOnToTheSameSolver) {
+  const std::string rest =
+      "--nfe 6 --optimizer adam --init midpoint --iterations 3000 --train-batch 8 -o ";
+  ASSERT_EQ(run(command(rest + "whole")).code, 0);
+  const std::string interrupted = "cd '" + folder_.string() +
+                                  "' && timeout --preserve-status -s INT 1 '" BESPOKE_BINARY "' " +
+                                  command(rest + "broken") + " >out.txt 2>err.txt";
+  const int status = std::system(interrupted.c_str());
+  ASSERT_EQ(WEXITSTATUS(status), 130) << read_file(folder_ / "err.txt");
+  EXPECT_NE(read_file(folder_ / "err.txt").find("add --resume to go on"), std::string::npos);
+  EXPECT_NO_THROW(read_solver_file(folder_ / "broken/bns-nfe6.solver.json"));
+  const auto resumed = run(command(rest + "broken --resume"));
+  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  const auto whole = read_solver_file(folder_ / "whole/bns-nfe6.solver.json");
+  const auto broken = read_solver_file(folder_ / "broken/bns-nfe6.solver.json");
+  EXPECT_TRUE(whole.solver == broken.solver);
+  EXPECT_EQ(summary("whole/nfe-06")["forwards"], summary("broken/nfe-06")["forwards"]);
+}
+
+TEST_F(DistillCommand, DistilsScaleTimeSolversAndPreconditionedStarts) {
+  ASSERT_EQ(run(command("--family bst --nfe 4 --iterations 8 --train-batch 64 -o bst")).code, 0);
+  EXPECT_GT(summary("bst/nfe-04")["validation_psnr"], summary("bst/nfe-04")["initial_psnr"]);
+  ASSERT_EQ(run(command("--nfe 4 --iterations 8 --sigma0 auto --train-batch 64 -o s")).code, 0);
+  EXPECT_GT(summary("s/nfe-04")["validation_psnr"], summary("s/nfe-04")["initial_psnr"]);
+}
+
+TEST_F(DistillCommand, MakesItsOwnPairsWhereNoneAreGiven) {
+  const auto outcome =
+      run("distill --model analytic:mixture:dim=4,components=2 --nfe 2 --iterations 2 -o run");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("520 training and 1024 validation pairs"), std::string::npos);
+}
+
+TEST_F(DistillCommand, RefusesWhatDoesNotFit) {
+  expect_failure("distill --model analytic:mixture:dim=12 --dtype fp64 --pairs pairs -o x", 3,
+                 "another");
+  expect_failure(command("--guidance 2 -o x"), 3, "guidance");
+  expect_failure(command("--nfe 5 --init midpoint -o x"), 2, "4 or 6");
+  expect_failure(command("--family bst --nfe 5 -o x"), 2, "even");
+  expect_failure(command("--family bnss -o x"), 2, "did you mean 'bns'?");
+  expect_failure(command("--optimizer sgd -o x"), 2, "optimizer");
+  expect_failure(command("--memory some -o x"), 2, "memory");
+  expect_failure(command("--space decoded -o x"), 2, "decoder");
+  expect_failure("distill " + kMixtureWithClasses + "--pairs absent -o x", 3, "absent");
+}
+
+TEST_F(DistillCommand, WarnsOfFewPairs) {
+  const auto outcome = run(command("--nfe 8 --max-pairs 10 --train-batch 10 --iterations 2 -o x"));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("10 training pairs are few for"), std::string::npos) << outcome.err;
+}
+
+}  // namespace
+}  // namespace bespoke
