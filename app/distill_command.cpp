@@ -1,95 +1,28 @@
 #include <fmt/ranges.h>
 #include <torch/torch.h>
 
-#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <numeric>
 
 #include "bespoke/core/error.h"
-#include "bespoke/core/file.h"
 #include "bespoke/core/progress.h"
-#include "bespoke/core/spec.h"
-#include "bespoke/core/text.h"
 #include "bespoke/distill/distill.h"
 #include "bespoke/io/pair_store.h"
 #include "bespoke/io/solver_file.h"
 #include "bespoke/model/fields.h"
 #include "bespoke/report/table.h"
 #include "commands.h"
+#include "distill_options.h"
 #include "distill_run.h"
+#include "distill_starts.h"
 #include "model_options.h"
 #include "pairs_command.h"
-#include "solver_options.h"
 #include "space_option.h"
 
 namespace bespoke {
 
 namespace {
-
-constexpr char kAuto[] = "auto";
-
-struct DistillCommandOptions {
-  ModelOptions model;
-  std::string pairs, output;
-  std::string nfe = "8";
-  std::string family = "bns", init = kAuto, optimizer = "lm", sigma_0 = "1";
-  std::string lm;  // KEY=VALUE,...
-  std::string adam_decay = "polynomial", memory = kAuto, space = "sample";
-  int64_t iterations = 0, batch = 0, most_forwards = 0, most_pairs = 0;
-  int64_t seed = 0;
-  bool resume = false;
-};
-
-FamilyPtr make_family(const std::string& name, int nfe) {
-  if (name == "bns") return bns_family(nfe);
-  if (name == "bst-rk1") return bst_family(ScaleTimeBase::rk1, nfe);
-  if (name == "bst" || name == "bst-rk2") return bst_family(ScaleTimeBase::rk2, nfe);
-  throw Error(ErrorKind::usage, unknown_name("family", name, {"bns", "bst", "bst-rk1", "bst-rk2"}));
-}
-
-std::vector<double> sigma_0_values(const std::string& text) {
-  if (text == kAuto) return {1, 0.5, 2, 5};
-  return {parse_number(text, "--sigma0")};
-}
-
-// The catalogue solvers worth starting from, of those that can spend the evaluations.
-std::vector<std::string> default_starts(const std::string& family, int nfe) {
-  if (family == "bst-rk1") return {"euler"};
-  if (family != "bns") return {"midpoint"};
-  std::vector<std::string> names = {"euler"};
-  if (can_spend("midpoint", nfe)) names.insert(names.begin(), "midpoint");
-  return names;
-}
-
-// A solver to start from, with what to call it.
-struct NamedStart {
-  std::string name;
-  NsSolver solver;
-};
-
-// `neighbour` is the result for fewer evaluations, if there is one: padded, it is as good there.
-std::vector<NamedStart> make_starts(const DistillCommandOptions& options, int nfe,
-                                    const FieldDescription& field, const NsSolver* neighbour) {
-  const bool automatic = options.init == kAuto;
-  const auto names = automatic ? default_starts(options.family, nfe) : split(options.init, ',');
-  std::vector<NamedStart> starts;
-  for (const auto& name : names) {
-    for (const double sigma_0 : sigma_0_values(options.sigma_0)) {
-      SolverOptions solver_options;
-      solver_options.sigma_0 = sigma_0;
-      if (is_solver_file(name)) solver_options.sigma_0 = 1;
-      const std::string label =
-          solver_options.sigma_0 == 1 ? name : fmt::format("{} (sigma_0 {})", name, sigma_0);
-      starts.push_back({label, resolve_solver(name, nfe, field, solver_options).solver});
-      if (is_solver_file(name)) break;
-    }
-  }
-  if (automatic && neighbour != nullptr && options.family == "bns") {
-    starts.push_back({fmt::format("{} NFE, padded", neighbour->nfe()), pad(*neighbour, nfe)});
-  }
-  return starts;
-}
 
 struct TrainingData {
   Pairs train, validation;
@@ -121,49 +54,6 @@ TrainingData load_training_data(const DistillCommandOptions& options, const Open
                      {"seeds", {manifest.plan.train.seed, manifest.plan.validation.seed}},
                      {"conditions", manifest.plan.conditions}};
   return data;
-}
-
-LmOptions parse_lm(const std::string& text) {
-  LmOptions options;
-  const Spec spec = Spec::parse(text.empty() ? "lm" : "lm:" + text);
-  spec.allow_only({"probes", "averaging", "smoothing", "damping", "shrink", "lookahead"});
-  options.probes = static_cast<int>(spec.integer("probes", options.probes));
-  options.averaging = spec.number("averaging", options.averaging);
-  options.smoothing = spec.number("smoothing", options.smoothing);
-  options.damping = spec.number("damping", options.damping);
-  options.shrink = spec.number("shrink", options.shrink);
-  options.lookahead = spec.number("lookahead", options.lookahead);
-  return options;
-}
-
-DistillOptions distill_options(const DistillCommandOptions& options, const OpenModel& open, int nfe,
-                               bool decoded) {
-  DistillOptions result;
-  result.family = make_family(options.family, nfe);
-  result.optimizer = parse_optimizer(options.optimizer);
-  result.iterations = options.iterations;
-  result.most_forwards = options.most_forwards;
-  result.seed = static_cast<uint64_t>(options.seed);
-  if (options.adam_decay == "cosine") {
-    result.adam.decay = RateDecay::cosine;
-    result.adam.rate = 1e-4;
-  } else if (options.adam_decay != "polynomial") {
-    throw Error(ErrorKind::usage,
-                unknown_name("decay", options.adam_decay, {"polynomial", "cosine"}));
-  }
-  result.lm = parse_lm(options.lm);
-  if (options.batch > 0) result.lm.batch = result.adam.batch = options.batch;
-  result.objective.device_batch = options.model.batch;
-  result.objective.peak = value_peak(open, decoded);
-  if (decoded) {
-    result.objective.decode = [&open](const torch::Tensor& x) { return open.decoder->decode(x); };
-  }
-  const bool high = options.memory == "high" || (options.memory == kAuto && open.device.is_cuda());
-  if (!high && options.memory != "low" && options.memory != kAuto) {
-    throw Error(ErrorKind::usage, unknown_name("memory", options.memory, {"auto", "low", "high"}));
-  }
-  result.objective.memory = high ? Memory::high : Memory::low;
-  return result;
 }
 
 // One distillation, from its start or checkpoint to its end.
@@ -321,27 +211,6 @@ nlohmann::json resolved_options(const DistillCommandOptions& options, const Open
           {"seed", options.seed}};
 }
 
-// A new folder is claimed; one of another run is refused, and so is one not asked to be resumed.
-void claim_folder(const DistillCommandOptions& options, const nlohmann::json& resolved) {
-  make_folders(options.output);
-  const auto path = std::filesystem::path(options.output) / "options.json";
-  if (!std::filesystem::exists(path)) {
-    write_file_atomically(path, resolved.dump(2) + "\n");
-    return;
-  }
-  if (!options.resume) {
-    throw usage_error("{} holds a distillation; add --resume to continue it or choose another -o",
-                      options.output);
-  }
-  const auto found = nlohmann::json::parse(read_file(path));
-  for (const auto& [key, value] : resolved.items()) {
-    if (found.value(key, nlohmann::json()) != value) {
-      throw bad_input("{} was begun with {} = {}, this run has {}; give the same options",
-                      options.output, key, found.value(key, nlohmann::json()).dump(), value.dump());
-    }
-  }
-}
-
 void warn_of_few_pairs(const TrainingData& data, const Family& family) {
   const auto parameters = static_cast<int64_t>(family.parameter_count());
   if (data.train.count() >= parameters) return;
@@ -404,13 +273,6 @@ Outcome distill_one(const Session& session, int nfe, const NsSolver* neighbour) 
   return outcome;
 }
 
-std::vector<int64_t> checked_nfes(const DistillCommandOptions& options) {
-  auto nfes = parse_integer_list(options.nfe, "--nfe");
-  for (const int64_t nfe : nfes) check_nfe(nfe);
-  std::sort(nfes.begin(), nfes.end());
-  return nfes;
-}
-
 // Every mistake in the options is found before pairs are made or the folder is touched.
 void check_all(const DistillCommandOptions& options, const OpenModel& open,
                const std::vector<int64_t>& nfes, bool decoded) {
@@ -423,24 +285,15 @@ void check_all(const DistillCommandOptions& options, const OpenModel& open,
   }
 }
 
-void check_numbers(const DistillCommandOptions& options) {
-  if (options.iterations < 0 || options.batch < 0 || options.most_forwards < 0 ||
-      options.most_pairs < 0 || options.seed < 0) {
-    throw usage_error(
-        "--iterations, --train-batch, --max-forwards, --max-pairs and --seed must "
-        "not be negative");
-  }
-}
-
 void run_distill(const DistillCommandOptions& options) {
-  const auto nfes = checked_nfes(options);
-  check_numbers(options);
+  const auto nfes = options.nfes();
+  options.check_numbers();
   const OpenModel open = open_model(options.model);
   const bool decoded = in_decoded_space(open, options.space);
   check_all(options, open, nfes, decoded);
   Session session{options, open, load_training_data(options, open), nullptr, decoded};
   session.field = std::make_shared<VelocityField>(guided(open, session.data.train.conditions));
-  claim_folder(options, resolved_options(options, open, session.data));
+  claim_folder(options.output, resolved_options(options, open, session.data), options.resume);
   std::vector<Outcome> outcomes;
   for (const int64_t nfe : nfes) {
     const NsSolver* neighbour = outcomes.empty() ? nullptr : &outcomes.back().result.solver;
@@ -465,51 +318,7 @@ void add_distill_command(CLI::App& app) {
       "  bespoke distill --model model.json --guidance 2 --pairs pairs --nfe 4-20+2 -o run\n"
       "  bespoke distill --model model.json --pairs pairs --nfe 8 --optimizer adam -o adam\n"
       "  bespoke distill ... -o run --resume        go on with a run that was stopped");
-  command->add_option("--pairs", options->pairs,
-                      "folder made by 'bespoke pairs'; default: made now, in the run's folder");
-  command->add_option("--nfe", options->nfe, "evaluations, one or a list such as 4-20+2")
-      ->capture_default_str();
-  command
-      ->add_option("--family", options->family,
-                   "bns (every Non-Stationary solver), bst or bst-rk2, bst-rk1 (scale-time)")
-      ->capture_default_str();
-  command
-      ->add_option("--init", options->init,
-                   "solvers to start from, names or files, comma-separated; auto: Euler and "
-                   "Midpoint, and the result for fewer evaluations, the best after a short trial")
-      ->capture_default_str();
-  command->add_option("--optimizer", options->optimizer, "lm (Levenberg-Marquardt) or adam")
-      ->capture_default_str();
-  command->add_option(
-      "--lm", options->lm,
-      "settings of lm, KEY=VALUE,...: averaging, smoothing, damping, shrink, lookahead, probes "
-      "(docs/distillation.md)");
-  command
-      ->add_option("--adam-decay", options->adam_decay,
-                   "polynomial (rate 5e-4) or cosine (rate 1e-4)")
-      ->capture_default_str();
-  command
-      ->add_option("--sigma0", options->sigma_0,
-                   "sigma_0 preconditioning of the start, a number or auto, which tries a few")
-      ->capture_default_str();
-  command->add_option("--iterations", options->iterations,
-                      "at most; default 60 (lm, ends by itself before) or 15000 (adam)");
-  command->add_option("--train-batch", options->batch,
-                      "pairs of one iteration; default 128 (lm) or 40 (adam)");
-  command->add_option("--max-forwards", options->most_forwards,
-                      "model evaluations to spend on training, counted per sample; default any");
-  command->add_option("--max-pairs", options->most_pairs, "use only the first training pairs");
-  command
-      ->add_option("--memory", options->memory,
-                   "high keeps the graphs of all steps, low rebuilds them one at a time; auto: "
-                   "high on CUDA")
-      ->capture_default_str();
-  command->add_option("--seed", options->seed, "of batches and probes")->capture_default_str();
-  command->add_flag("--resume", options->resume, "go on with the run in the folder");
-  options->model.add_to(*command);
-  add_space_option(*command, options->space);
-  command->add_option("-o,--output", options->output, "folder of the run and its solvers")
-      ->required();
+  options->add_to(*command);
   command->callback([options] { run_distill(*options); });
 }
 

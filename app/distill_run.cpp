@@ -7,11 +7,33 @@ namespace bespoke {
 
 namespace {
 
+constexpr char kOptions[] = "options.json";
 constexpr char kCheckpoint[] = "checkpoint.json";
 constexpr char kSummary[] = "summary.json";
 constexpr char kLog[] = "log.jsonl";
 
 }  // namespace
+
+void claim_folder(const std::filesystem::path& folder, const nlohmann::json& options, bool resume) {
+  make_folders(folder);
+  const auto path = folder / kOptions;
+  if (!is_file(path)) {
+    write_file_atomically(path, options.dump(2) + "\n");
+    return;
+  }
+  if (!resume) {
+    throw usage_error("{} holds a distillation; add --resume to continue it or choose another -o",
+                      folder.string());
+  }
+  const auto found = nlohmann::json::parse(read_file(path));
+  for (const auto& [key, value] : options.items()) {
+    if (found.value(key, nlohmann::json()) != value) {
+      throw bad_input("{} was begun with {} = {}, this run has {}; give the same options",
+                      folder.string(), key, found.value(key, nlohmann::json()).dump(),
+                      value.dump());
+    }
+  }
+}
 
 DistillRun::DistillRun(std::filesystem::path folder)
     : folder_(std::move(folder)), stored_(std::chrono::steady_clock::now()) {
@@ -22,13 +44,13 @@ DistillRun::DistillRun(std::filesystem::path folder)
 
 DistillState DistillRun::state() const {
   const auto path = folder_ / kCheckpoint;
-  if (!std::filesystem::exists(path)) return {};
+  if (!is_file(path)) return {};
   return parse_distill_state(read_file(path), path.string());
 }
 
 std::optional<nlohmann::json> DistillRun::finished() const {
   const auto path = folder_ / kSummary;
-  if (!std::filesystem::exists(path)) return std::nullopt;
+  if (!is_file(path)) return std::nullopt;
   return nlohmann::json::parse(read_file(path));
 }
 

@@ -92,6 +92,23 @@ TEST_F(DistillCommand, DistilsScaleTimeSolversAndPreconditionedStarts) {
   EXPECT_GT(summary("s/nfe-04")["validation_psnr"], summary("s/nfe-04")["initial_psnr"]);
 }
 
+TEST_F(DistillCommand, StartsOtherPathsInFlowCoordinates) {
+  const std::string vp = "--model analytic:mixture:dim=12 --schedule vp --prediction noise ";
+  ASSERT_EQ(run("pairs " + vp + "--count 96 --validation 48 -o vp").code, 0);
+  const auto best = [&](const std::string& init, const std::string& folder) {
+    const auto outcome = run("distill " + vp + "--pairs vp --nfe 4 --iterations 12 --init " + init +
+                             " -o " + folder);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return summary(folder + "/nfe-04");
+  };
+  const json automatic = best("auto", "a"), plain = best("midpoint", "b");
+  EXPECT_NE(automatic["start"].get<std::string>().find("@fm-ot"), std::string::npos);
+  EXPECT_GT(automatic["initial_psnr"], plain["initial_psnr"]);
+  EXPECT_GT(automatic["validation_psnr"].get<double>(), plain["validation_psnr"].get<double>() + 2);
+  expect_failure("distill " + vp + "--pairs vp --nfe 4 --init euler@fmot -o c", 2,
+                 "did you mean 'fm-ot'?");
+}
+
 TEST_F(DistillCommand, MakesItsOwnPairsWhereNoneAreGiven) {
   const auto outcome =
       run("distill --model analytic:mixture:dim=4,components=2 --nfe 2 --iterations 2 -o run");
