@@ -29,6 +29,7 @@ struct CompareCommandOptions {
   std::string format = "table";
   double tolerance = 1e-6;
   std::string space = "sample";
+  bool details = false;
 };
 
 // The options as they apply to one of several solvers: files are finished, and only some methods
@@ -95,10 +96,28 @@ Table wide_table(const Comparison& comparison, const std::vector<int64_t>& nfes)
   return table;
 }
 
-Table long_table(const Comparison& comparison, const std::string& title) {
-  Table table({{"solver"}, {"nfe"}, {"psnr_db"}, {"of"}});
+// Every figure of every solver; for programs also what the figures are of.
+Table long_table(const Comparison& comparison, const std::string& title, bool for_people) {
+  std::vector<Table::Column> columns = {
+      {"solver"},        {"nfe", true},        {"psnr_db", true, 2}, {"snr_db", true, 2},
+      {"mse_p05", true}, {"mse_median", true}, {"mse_p95", true},    {"ms_per_sample", true, 3}};
+  if (!for_people) columns.push_back({"of"});
+  Table table(columns);
+  const auto error = [&](double mse) {
+    return for_people && std::isfinite(mse) ? nlohmann::json(fmt::format("{:.2e}", mse))
+                                            : number_or_null(mse);
+  };
   for (const auto& row : comparison.rows) {
-    table.add_row({row.name, row.nfe, number_or_null(row.psnr), title});
+    std::vector<nlohmann::json> cells = {row.name,
+                                         row.nfe,
+                                         number_or_null(row.psnr),
+                                         number_or_null(row.snr),
+                                         error(row.mse_low),
+                                         error(row.mse_median),
+                                         error(row.mse_high),
+                                         number_or_null(1e3 * row.seconds)};
+    if (!for_people) cells.push_back(title);
+    table.add_row(cells);
   }
   return table;
 }
@@ -126,7 +145,7 @@ void run_compare(const CompareCommandOptions& options) {
     result = compare(start.model, list, start.noise, start.conditions, compare_options);
   }
   if (format == TableFormat::csv || format == TableFormat::json) {
-    fmt::print("{}", long_table(result, start.title).render(format));
+    fmt::print("{}", long_table(result, start.title, false).render(format));
     return;
   }
   const std::string title = fmt::format(
@@ -134,7 +153,9 @@ void run_compare(const CompareCommandOptions& options) {
       "sample, tolerance {:g}), by NFE\n{}",
       value_peak(open, decoded), decoded ? "decoded" : "sample", result.reference_evaluations,
       options.tolerance, start.title);
-  fmt::print("{}", wide_table(result, nfes).render(format, title));
+  const Table table =
+      options.details ? long_table(result, start.title, true) : wide_table(result, nfes);
+  fmt::print("{}", table.render(format, title));
 }
 
 }  // namespace
@@ -146,6 +167,7 @@ void add_compare_command(CLI::App& app) {
       "Measure how near solvers come to the model's own samples, from the same noise.\n\n"
       "Examples:\n  bespoke compare --nfe 4-20+2\n"
       "  bespoke compare --solvers euler,midpoint,my.solver.json --nfe 8 --schedule vp\n"
+      "  bespoke compare --nfe 8 --details\n"
       "  bespoke compare --format csv > figures.csv");
   command->add_option("--solvers", options->solvers, "names or .solver.json files, comma-separated")
       ->capture_default_str();
@@ -157,6 +179,8 @@ void add_compare_command(CLI::App& app) {
   options->start.add_to(*command);
   add_space_option(*command, options->space);
   options->solver.add_to(*command);
+  command->add_flag("--details", options->details,
+                    "also SNR, quantiles of the squared error and time, a row for each");
   add_format_option(*command, options->format);
   command->callback([options] { run_compare(*options); });
 }

@@ -7,6 +7,7 @@
 
 #include "bespoke/core/error.h"
 #include "bespoke/core/progress.h"
+#include "bespoke/core/psnr.h"
 #include "bespoke/distill/distill.h"
 #include "bespoke/io/pair_store.h"
 #include "bespoke/io/solver_file.h"
@@ -151,16 +152,10 @@ double validation_snr(const std::shared_ptr<const Field>& field, const Pairs& pa
   std::vector<int64_t> all(static_cast<size_t>(pairs.count()));
   std::iota(all.begin(), all.end(), 0);
   Counts counts;
-  const auto log_errors = objective.log_errors(solver, all, &counts);
+  auto errors = objective.log_errors(solver, all, &counts);
+  for (double& error : errors) error = std::exp(error);
   const torch::Tensor target = options.decode ? options.decode(pairs.x1) : pairs.x1;
-  const torch::Tensor powers =
-      target.to(torch::kCPU, torch::kDouble).pow(2).reshape({pairs.count(), -1}).mean(1);
-  double sum = 0;
-  for (size_t i = 0; i < log_errors.size(); ++i) {
-    const double power = powers[static_cast<int64_t>(i)].item<double>();
-    sum += 10 * (std::log10(power) - log_errors[i] / std::log(10.0));
-  }
-  return sum / static_cast<double>(log_errors.size());
+  return mean_snr(errors, mean_squared_errors(target, torch::zeros_like(target)));
 }
 
 Table summary_table(const std::vector<Outcome>& outcomes) {

@@ -24,5 +24,16 @@ TEST(Psnr, MatchesItsDefinition) {
   EXPECT_THROW(mean_squared_errors(a, torch::zeros({2, 3, 5})), Error);
 }
 
+TEST(Snr, IsTheMeanOfTheRatiosInDecibels) {
+  EXPECT_NEAR(mean_snr({0.01, 0.1}, {1, 1}), 15, 1e-12);
+  EXPECT_NEAR(mean_snr({0.5}, {5}), 10, 1e-12);
+}
+
+TEST(Quantile, IsLinearBetweenNeighbours) {
+  EXPECT_DOUBLE_EQ(quantile({3, 1, 2}, 0.5), 2);
+  EXPECT_DOUBLE_EQ(quantile({0, 10}, 0.05), 0.5);
+  EXPECT_DOUBLE_EQ(quantile({4}, 0.95), 4);
+}
+
 }  // namespace
 }  // namespace bespoke

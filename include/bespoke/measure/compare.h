@@ -28,7 +28,11 @@ struct CompareOptions {
 struct ComparisonRow {
   std::string name;
   int nfe;
-  double psnr;  // mean over samples, decibels; NaN where the solver diverged
+  // Of all samples; NaN where the solver diverged.
+  double psnr;                           // mean, decibels
+  double snr;                            // mean of |truth|^2 / |difference|^2, decibels
+  double mse_low, mse_median, mse_high;  // 5th, 50th and 95th percentile of the squared error
+  double seconds;                        // a sample, in batches as asked for
 };
 
 struct Comparison {
