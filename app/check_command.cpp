@@ -133,7 +133,7 @@ std::string best_changes(const Probe& probe) {
 
 [[noreturn]] void reject(const OpenModel& open, const Probe& probe) {
   const Fit& best = probe.others.front();
-  if (best.score < probe.declared.score) {
+  if (probe.has_better) {
     throw bad_input(
         "{} does not describe this network: with {} its denoising error falls from {} to {:.3f}; "
         "change that key",
@@ -143,10 +143,12 @@ std::string best_changes(const Probe& probe) {
         best.score);
   }
   throw bad_input(
-      "{} does not describe this network (denoising error {:.3f}, 1 is that of a linear guess), "
+      "{} does not describe this network (denoising error {}, 1 is that of a linear guess), "
       "and no single change of prediction, time or schedule does; check sample_shape, "
-      "value_range, input_scaling and the weights",
-      open.name, probe.declared.score);
+      "value_range, input_scaling and the weights, and that the network is trained",
+      open.name,
+      std::isfinite(probe.declared.score) ? fmt::format("{:.3f}", probe.declared.score)
+                                          : "infinite");
 }
 
 void run_check(const CheckCommandOptions& options) {

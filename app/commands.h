@@ -13,6 +13,5 @@ void add_pairs_command(CLI::App& app);
 void add_distill_command(CLI::App& app);
 void add_check_command(CLI::App& app);
 void add_compare_command(CLI::App& app);
-void add_pairs_command(CLI::App& app);
 
 }  // namespace bespoke

@@ -88,6 +88,10 @@ ConditionText parse_condition(const std::vector<ConditionCard>& known, const std
   return {&find_condition(known, text.substr(0, equals)), text.substr(equals + 1)};
 }
 
+void refuse_twice(bool again, const std::string& name) {
+  if (again) throw usage_error("--cond {}=... is given twice; give one of them", name);
+}
+
 torch::Tensor condition_rows(const ConditionCard& condition, const std::string& value) {
   const torch::Tensor rows = read_rows(condition, value);
   if (!condition.is_tensor()) check_classes(condition, rows);
@@ -111,6 +115,7 @@ Conditions read_conditions(const std::vector<ConditionCard>& known,
   Conditions conditions;
   for (const auto& text : texts) {
     const auto [condition, value] = parse_condition(known, text);
+    refuse_twice(conditions.count(condition->name) > 0, condition->name);
     conditions[condition->name] = repeat_rows(condition_rows(*condition, value), 0, count);
   }
   for (const auto& condition : known) {

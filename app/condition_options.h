@@ -19,6 +19,9 @@ struct ConditionText {
 };
 ConditionText parse_condition(const std::vector<ConditionCard>& known, const std::string& text);
 
+// Throws a usage error where a condition is given `again`.
+void refuse_twice(bool again, const std::string& name);
+
 // All entries a value has, in its order: [entries, ...].
 torch::Tensor condition_rows(const ConditionCard& condition, const std::string& value);
 

@@ -4,7 +4,9 @@
 #include <cmath>
 #include <memory>
 #include <numeric>
+#include <optional>
 
+#include "bespoke/core/batches.h"
 #include "bespoke/core/error.h"
 #include "bespoke/core/progress.h"
 #include "bespoke/core/psnr.h"
@@ -42,13 +44,19 @@ TrainingData load_training_data(const DistillCommandOptions& options, const Open
   std::string folder = options.pairs;
   if (folder.empty()) {
     folder = options.output + "/pairs";
-    make_default_pairs(open, options.model.batch, folder);
+    make_default_pairs(open, options.model.batch, options.conditions, folder);
   }
-  const PairOwner owner = {open.identity(), open.guidance};
+  const PairOwner owner = {open.identity, open.guidance};
   TrainingData data;
   data.train = to_pairs(read_pairs(folder, Split::train, owner, options.most_pairs), open);
-  data.validation = to_pairs(read_pairs(folder, Split::validation, owner), open);
   const PairManifest manifest = read_pair_manifest(folder);
+  if (manifest.plan.validation.count == 0) {
+    throw bad_input(
+        "{} has no validation pairs, which choose the best solver; make some with "
+        "'bespoke pairs --validation N'",
+        folder);
+  }
+  data.validation = to_pairs(read_pairs(folder, Split::validation, owner), open);
   data.provenance = {{"train", data.train.count()},
                      {"validation", data.validation.count()},
                      {"tolerance", manifest.plan.tolerances.rtol},
@@ -89,7 +97,7 @@ void need_less_memory(ObjectiveOptions& options) {
 
 // Runs it, with less memory again where that runs out.
 DistillSummary run_within_memory(const std::shared_ptr<const Field>& field,
-                                 const TrainingData& data, DistillOptions options, DistillRun& run,
+                                 const TrainingData& data, DistillOptions& options, DistillRun& run,
                                  const std::string& label) {
   DistillState latest = run.state();
   const auto planned = static_cast<double>(options.most_iterations());
@@ -124,7 +132,8 @@ nlohmann::json summary_json(const DistillSummary& result, const std::string& sta
           {"vjps", result.training.vjps},
           {"validation_forwards", result.validation.forwards},
           {"seconds", result.seconds},
-          {"ended", to_string(result.ending)}};
+          {"ended", to_string(result.ending)},
+          {"message", result.message}};
 }
 
 SolverFile to_solver_file(const DistillCommandOptions& options, const OpenModel& open,
@@ -135,7 +144,7 @@ SolverFile to_solver_file(const DistillCommandOptions& options, const OpenModel&
   file.solver = result.solver;
   file.field = {open.card.prediction, open.card.schedule, open.guidance};
   file.provenance = {{"made_by", "bespoke " BESPOKE_VERSION " distill"},
-                     {"model", open.identity()},
+                     {"model", open.identity},
                      {"pairs", data.provenance},
                      {"optimizer", options.optimizer},
                      {"seed", options.seed},
@@ -154,8 +163,15 @@ double validation_snr(const std::shared_ptr<const Field>& field, const Pairs& pa
   Counts counts;
   auto errors = objective.log_errors(solver, all, &counts);
   for (double& error : errors) error = std::exp(error);
-  const torch::Tensor target = options.decode ? options.decode(pairs.x1) : pairs.x1;
-  return mean_snr(errors, mean_squared_errors(target, torch::zeros_like(target)));
+  std::vector<double> powers;
+  for_each_batch(pairs.count(), options.device_batch, nullptr,
+                 [&](int64_t begin, int64_t end, const auto&) {
+                   const torch::Tensor x = pairs.x1.slice(0, begin, end);
+                   const torch::Tensor target = options.decode ? options.decode(x) : x;
+                   const auto some = mean_squared_errors(target, torch::zeros_like(target));
+                   powers.insert(powers.end(), some.begin(), some.end());
+                 });
+  return mean_snr(errors, powers);
 }
 
 Table summary_table(const std::vector<Outcome>& outcomes) {
@@ -188,7 +204,7 @@ Table summary_table(const std::vector<Outcome>& outcomes) {
 // What must be the same for a run to be continued.
 nlohmann::json resolved_options(const DistillCommandOptions& options, const OpenModel& open,
                                 const TrainingData& data) {
-  return {{"model", open.identity()},
+  return {{"model", open.identity},
           {"guidance", describe(open.guidance)},
           {"dtype", options.model.dtype},
           {"pairs", data.provenance},
@@ -222,9 +238,18 @@ struct Session {
   TrainingData data;
   std::shared_ptr<const Field> field;
   bool decoded;
+  std::optional<ObjectiveOptions> memory = {};  // what the last distillation made do with
 };
 
-Outcome distill_one(const Session& session, int nfe, const NsSolver* neighbour) {
+// Ends the command as a distillation that diverged does, however often it is asked.
+[[noreturn]] void report_divergence(const Outcome& outcome) {
+  throw Error(ErrorKind::diverged,
+              fmt::format("{}; {} has the best solver before that ({:.2f} dB)",
+                          outcome.summary.value("message", "the distillation diverged"),
+                          outcome.file.string(), outcome.summary.value("validation_psnr", 0.0)));
+}
+
+Outcome distill_one(Session& session, int nfe, const NsSolver* neighbour) {
   const auto& options = session.options;
   const std::filesystem::path folder(options.output);
   DistillOptions settings = distill_options(options, session.open, nfe, session.decoded);
@@ -241,10 +266,18 @@ Outcome distill_one(const Session& session, int nfe, const NsSolver* neighbour) 
   if (const auto summary = run.finished()) {
     outcome.summary = *summary;
     outcome.result.solver = read_solver_file(outcome.file).solver;
+    if (outcome.summary.value("ended", "") == to_string(Ending::diverged)) {
+      report_divergence(outcome);
+    }
     return outcome;
+  }
+  if (session.memory) {
+    settings.objective.memory = session.memory->memory;
+    settings.objective.device_batch = session.memory->device_batch;
   }
   outcome.result = run_within_memory(session.field, session.data, settings, run,
                                      fmt::format("{} {} NFE", options.family, nfe));
+  session.memory = settings.objective;  // the next one need not find out again
   outcome.summary = summary_json(outcome.result, starts[outcome.result.start].name);
   if (session.open.card.sample_rate > 0) {
     outcome.summary["validation_snr"] = validation_snr(session.field, session.data.validation,
@@ -259,12 +292,7 @@ Outcome distill_one(const Session& session, int nfe, const NsSolver* neighbour) 
                     outcome.file.string(), outcome.result.validation_psnr));
   }
   run.finish(outcome.summary);
-  if (outcome.result.ending == Ending::diverged) {
-    throw Error(
-        ErrorKind::diverged,
-        fmt::format("{}; {} has the best solver before that ({:.2f} dB)", outcome.result.message,
-                    outcome.file.string(), outcome.result.validation_psnr));
-  }
+  if (outcome.result.ending == Ending::diverged) report_divergence(outcome);
   return outcome;
 }
 
@@ -286,6 +314,7 @@ void run_distill(const DistillCommandOptions& options) {
   const OpenModel open = open_model(options.model);
   const bool decoded = in_decoded_space(open, options.space);
   check_all(options, open, nfes, decoded);
+  refuse_unless_resumed(options.output, options.resume);
   Session session{options, open, load_training_data(options, open), nullptr, decoded};
   session.field = std::make_shared<VelocityField>(guided(open, session.data.train.conditions));
   claim_folder(options.output, resolved_options(options, open, session.data), options.resume);

@@ -29,12 +29,22 @@ LmOptions parse_lm(const std::string& text) {
   options.damping = spec.number("damping", options.damping);
   options.shrink = spec.number("shrink", options.shrink);
   options.lookahead = spec.number("lookahead", options.lookahead);
+  const auto fraction = [](double value) { return value >= 0 && value < 1; };
+  if (options.probes < 1 || !fraction(options.averaging) || !fraction(options.lookahead) ||
+      !(options.smoothing >= 0) || !(options.damping > 0) || !(options.shrink > 1)) {
+    throw usage_error(
+        "--lm needs probes >= 1, averaging and lookahead in [0, 1), smoothing >= 0, damping > 0 "
+        "and shrink > 1, found '{}'",
+        text);
+  }
   return options;
 }
 
 }  // namespace
 
 void DistillCommandOptions::add_to(CLI::App& command) {
+  command.add_option("--cond", conditions,
+                     "conditions of the pairs, where they are made now: as for 'bespoke pairs'");
   command.add_option("--pairs", pairs,
                      "folder made by 'bespoke pairs'; default: made now, in the run's folder");
   command.add_option("--nfe", nfe, "evaluations, one or a list such as 4-20+2")
@@ -85,10 +95,14 @@ std::vector<int64_t> DistillCommandOptions::nfes() const {
   auto list = parse_integer_list(nfe, "--nfe");
   for (const int64_t one : list) check_nfe(one);
   std::sort(list.begin(), list.end());
+  list.erase(std::unique(list.begin(), list.end()), list.end());
   return list;
 }
 
 void DistillCommandOptions::check_numbers() const {
+  if (!pairs.empty() && !conditions.empty()) {
+    throw usage_error("--pairs brings its own conditions; leave out --cond");
+  }
   if (iterations < 0 || batch < 0 || most_forwards < 0 || most_pairs < 0 || seed < 0) {
     throw usage_error(
         "--iterations, --train-batch, --max-forwards, --max-pairs and --seed must "

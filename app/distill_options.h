@@ -16,6 +16,7 @@ constexpr char kAuto[] = "auto";  // let the program choose
 struct DistillCommandOptions {
   ModelOptions model;
   std::string pairs, output;
+  std::vector<std::string> conditions;  // of the pairs, where they are made here
   std::string nfe = "8";
   std::string family = "bns", init = kAuto, optimizer = "lm", sigma_0 = "1";
   std::string lm;  // KEY=VALUE,...

@@ -117,6 +117,35 @@ void open_card(const ModelOptions& options, OpenModel& open) {
   if (open.card.decoder) open.decoder = std::make_shared<Decoder>(*open.card.decoder, script);
 }
 
+// All that decides what the network is asked and what its answer means.
+nlohmann::json describe_model(const OpenModel& open) {
+  const ModelCard& card = open.card;
+  nlohmann::json json = {{"name", card.name},
+                         {"prediction", to_string(card.prediction)},
+                         {"schedule", card.schedule->describe()}};
+  if (!open.network) return json;
+  json["weights_sha256"] = sha256(read_file(card.weights));
+  json["time"] = {
+      {"convention", time_convention_names()[static_cast<size_t>(card.time.convention)]},
+      {"scale", card.time.scale},
+      {"levels", card.time.levels},
+      {"integer", card.time.integer}};
+  json["input_scaling"] = card.input_scaling == InputScaling::edm ? "edm" : "none";
+  for (const auto& condition : card.conditions) {
+    json["conditions"][condition.name] = {
+        {"classes", condition.classes}, {"shape", condition.shape}, {"null", condition.null}};
+    if (!condition.null_file.empty()) {
+      json["conditions"][condition.name]["null_sha256"] = sha256(read_file(condition.null_file));
+    }
+  }
+  if (card.decoder) {
+    json["decoder"] = {{"weights_sha256", sha256(read_file(card.decoder->weights))},
+                       {"scale", card.decoder->scale},
+                       {"shift", card.decoder->shift}};
+  }
+  return json;
+}
+
 GuidanceWeight read_guidance(const ModelOptions& options) {
   if (!options.guidance.empty() && !options.guidance_scale.empty()) {
     throw usage_error("--guidance w and --guidance-scale 1 + w say the same thing; give one");
@@ -210,14 +239,6 @@ torch::ScalarType OpenModel::state_dtype() const {
   return dtype == torch::kDouble ? torch::kDouble : torch::kFloat;
 }
 
-nlohmann::json OpenModel::identity() const {
-  nlohmann::json json = {{"name", card.name},
-                         {"prediction", to_string(card.prediction)},
-                         {"schedule", card.schedule->describe()}};
-  if (network) json["weights_sha256"] = sha256(read_file(card.weights));
-  return json;
-}
-
 std::string OpenModel::title() const {
   return fmt::format("{}, {} path, {} prediction, {}, {}", name, card.schedule->name(),
                      to_string(card.prediction), to_string(guidance), dtype_name(dtype));
@@ -237,6 +258,7 @@ OpenModel open_model(const ModelOptions& options) {
     open_card(options, open);
   }
   check_guidance(open);
+  open.identity = describe_model(open);
   return open;
 }
 
@@ -251,8 +273,11 @@ ModelPtr guided(const OpenModel& open, const Conditions& conditions) {
     any_given = any_given || !found->second.eq(null[condition.name]).all().item<bool>();
   }
   if (!any_given) {
-    throw usage_error("--guidance needs a condition that has a null value, e.g. --cond {}=...",
-                      open.card.conditions.front().name);
+    const auto& known = open.card.conditions;
+    const auto guidable = std::find_if(known.begin(), known.end(),
+                                       [](const ConditionCard& c) { return c.has_null(); });
+    throw usage_error("--guidance needs a condition that has a null value, e.g. --cond {}={}",
+                      guidable->name, guidable->is_tensor() ? "FILE.safetensors" : "0");
   }
   return guided_model(open.model, open.guidance, null);
 }

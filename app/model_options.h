@@ -42,8 +42,8 @@ struct OpenModel {
 
   // The state's type: float64 for float64 models, float32 for all others.
   torch::ScalarType state_dtype() const;
-  // What the model is, for files that must not be used with another.
-  nlohmann::json identity() const;
+  // What the model is and how its card reads it, for files that must not be used with another.
+  nlohmann::json identity;
   // "name, vp path, noise prediction, guidance w = 2 (guidance_scale 3), fp32".
   std::string title() const;
 };

@@ -91,6 +91,7 @@ ConditionDeals deal_conditions(const std::vector<ConditionCard>& known,
   std::map<std::string, std::string> given;
   for (const auto& text : texts) {
     const auto [condition, value] = parse_condition(known, text);
+    refuse_twice(given.count(condition->name) > 0, condition->name);
     given[condition->name] = value;
   }
   ConditionDeals deals;
@@ -127,7 +128,7 @@ ModelPtr guided_for(const OpenModel& open, const ConditionDeals& deals) {
 
 PairPlan plan_of(const PairsCommandOptions& options, const OpenModel& open) {
   PairPlan plan = options.plan;
-  plan.owner = {open.identity(), open.guidance};
+  plan.owner = {open.identity, open.guidance};
   plan.tolerances = {options.tolerance, options.tolerance};
   plan.train.seed = options.seed;
   const bool last = options.seed == std::numeric_limits<int64_t>::max();
@@ -184,8 +185,10 @@ void report_pairs(const PairsCommandOptions& options, const OpenModel& open) {
 
 }  // namespace
 
-void make_default_pairs(const OpenModel& open, int64_t batch, const std::string& folder) {
+void make_default_pairs(const OpenModel& open, int64_t batch,
+                        const std::vector<std::string>& conditions, const std::string& folder) {
   PairsCommandOptions options;
+  options.conditions = conditions;
   options.model.batch = batch;
   options.output = folder;
   report_pairs(options, open);

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "bespoke/io/solver_file.h"
+#include "bespoke/report/solver_drawing.h"
 #include "bespoke/report/table.h"
 #include "commands.h"
 #include "format_option.h"
@@ -11,11 +12,23 @@ namespace bespoke {
 
 namespace {
 
+// Where it came from, a line for each thing known.
+std::string provenance_lines(const nlohmann::json& provenance) {
+  std::string text;
+  for (const auto& [key, value] : provenance.items()) {
+    text += fmt::format("\n  {:<20} {}", key,
+                        value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  return text;
+}
+
 std::string summary(const SolverFile& file) {
-  return fmt::format("{}: {} NFE, {} free parameters\nfor the {} field of a {} model, {}\nfrom {}",
-                     file.name, file.solver.nfe(), file.solver.parameter_count(),
-                     file.field.schedule->describe().dump(), to_string(file.field.prediction),
-                     to_string(file.field.guidance), file.provenance.dump());
+  return fmt::format(
+      "{}: {} NFE, {} free parameters, starts from {:.6g} times the noise\n"
+      "for the {} field of a {} model, {}{}",
+      file.name, file.solver.nfe(), file.solver.parameter_count(), file.solver.start_scale,
+      file.field.schedule->name(), to_string(file.field.prediction), to_string(file.field.guidance),
+      provenance_lines(file.provenance));
 }
 
 // Step i: x_{i+1} = a x_0 + sum_j b_j u_j, evaluated at t_i.
@@ -37,6 +50,9 @@ void run_show(const std::string& path, TableFormat format) {
     table.add_row(row);
   }
   fmt::print("{}", table.render(format, summary(file)));
+  if (format != TableFormat::table) return;
+  fmt::print("\nevaluations at\n{}\nsize of b, darker is larger, '-' is negative\n{}",
+             draw_times(solver), draw_coefficients(solver));
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <fmt/ranges.h>
 #include <torch/torch.h>
 
+#include <algorithm>
+
 #include "bespoke/core/error.h"
 #include "bespoke/core/noise.h"
 #include "bespoke/core/text.h"
@@ -43,7 +45,11 @@ torch::Tensor noise_of_seeds(const StartOptions& options, const Model& model,
   for (int64_t i = 0; i < count; ++i) {
     const int64_t seed = seeds[static_cast<size_t>(i)];
     parts.push_back(normal_noise(static_cast<uint64_t>(seed), 0, 1, model.sample_shape()));
-    labels.push_back(fmt::format("seed-{:06}", seed));
+    const std::string label = fmt::format("seed-{:06}", seed);
+    if (std::find(labels.begin(), labels.end(), label) != labels.end()) {
+      throw usage_error("--seeds has {} twice; its samples would be the same", seed);
+    }
+    labels.push_back(label);
   }
   return torch::cat(parts);
 }

@@ -36,6 +36,7 @@
 #include "bespoke/path/prediction.h"
 #include "bespoke/path/scale_time.h"
 #include "bespoke/path/schedule.h"
+#include "bespoke/report/solver_drawing.h"
 #include "bespoke/report/table.h"
 #include "bespoke/solver/catalogue.h"
 #include "bespoke/solver/dpm_solver.h"

@@ -12,6 +12,9 @@ namespace bespoke {
 
 namespace {
 
+// Of a start that diverges before its first iteration.
+constexpr double kWorstPsnr = -1000;
+
 std::vector<int64_t> all_samples(const Objective& objective) {
   std::vector<int64_t> all(static_cast<size_t>(objective.count()));
   std::iota(all.begin(), all.end(), 0);
@@ -65,7 +68,14 @@ class Distillation {
     for (const NsSolver& solver : options_.starts) {
       StartState start;
       start.theta = start.best_theta = options_.family->parameters(solver);
-      start.initial_psnr = start.validation_psnr = start.best_psnr = validation_psnr(start.theta);
+      try {
+        start.initial_psnr = start.validation_psnr = start.best_psnr = validation_psnr(start.theta);
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::diverged) throw;
+        start.initial_psnr = start.validation_psnr = start.best_psnr = kWorstPsnr;
+        start.diverged = true;
+        start.message = error.what();
+      }
       state_.starts.push_back(start);
     }
   }
@@ -113,7 +123,7 @@ class Distillation {
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::diverged) throw;
       start.diverged = true;
-      message_ = error.what();
+      start.message = error.what();
     }
     state_.seconds = seconds_before_ + seconds_since(began_);
     if (!options_.on_iteration) return Verdict::go_on;
@@ -185,8 +195,13 @@ class Distillation {
 
   size_t best_start() const {
     size_t best = 0;
+    // One that diverged cannot go on, and is chosen only where all did.
+    const auto worth = [&](size_t k) {
+      const StartState& start = state_.starts[k];
+      return std::make_pair(!start.diverged, start.best_psnr);
+    };
     for (size_t k = 1; k < state_.starts.size(); ++k) {
-      if (state_.starts[k].best_psnr > state_.starts[best].best_psnr) best = k;
+      if (worth(k) > worth(best)) best = k;
     }
     return best;
   }
@@ -204,7 +219,7 @@ class Distillation {
     result.validation = state_.validation;
     result.seconds = seconds_before_ + seconds_since(began_);
     result.ending = ending;
-    result.message = message_;
+    result.message = start.message;
     return result;
   }
 
@@ -217,7 +232,6 @@ class Distillation {
   DistillState state_;
   std::chrono::steady_clock::time_point began_;
   double seconds_before_;
-  std::string message_;
 };
 
 }  // namespace

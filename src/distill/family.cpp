@@ -269,6 +269,10 @@ double positive(double value, const char* what, size_t step) {
 // The inverse chooses s = 1 wherever there is a choice: at all points of an rk1 solver, and at the
 // half steps of an rk2 solver relative to the step's start.
 std::vector<double> BstMap::parameters(const NsSolver& solver) const {
+  if (solver.times.front() != 0 || solver.start_scale != 1) {
+    throw bad_input("a scale-time solver starts at t = 0 from the noise itself, this one at t = {}",
+                    solver.times.front());
+  }
   const double h = step();
   std::vector<double> log_t_dot, log_s, s_dot;
   if (base == ScaleTimeBase::rk1) {

@@ -60,7 +60,8 @@ json to_json(const StartState& start) {
           {"best_psnr", start.best_psnr},
           {"best_theta", start.best_theta},
           {"stale", start.stale},
-          {"diverged", start.diverged}};
+          {"diverged", start.diverged},
+          {"message", start.message}};
 }
 
 StartState start_from(const json& value) {
@@ -79,6 +80,7 @@ StartState start_from(const json& value) {
   value.at("best_theta").get_to(start.best_theta);
   value.at("stale").get_to(start.stale);
   value.at("diverged").get_to(start.diverged);
+  value.at("message").get_to(start.message);
   return start;
 }
 

@@ -198,8 +198,8 @@ Probe probe(const NetworkPtr& network, const ModelCard& card, const ProbeOptions
   std::stable_sort(probe.others.begin(), probe.others.end(),
                    [](const Fit& a, const Fit& b) { return a.score < b.score; });
   const double best = probe.others.front().score;
-  probe.accepted =
-      probe.declared.score < kFitsAtAll && best > kClearlyBetter * probe.declared.score;
+  probe.has_better = best < kFitsAtAll && best < kClearlyBetter * probe.declared.score;
+  probe.accepted = probe.declared.score < kFitsAtAll && !probe.has_better;
   return probe;
 }
 

@@ -61,6 +61,8 @@ ConditionCard read_class_condition(const json& condition, const std::string& whe
   card.classes = whole_number(condition["classes"], where + ".classes", 1, kLargest);
   if (condition.contains("null")) {
     card.null = whole_number(condition["null"], where + ".null", 0, kLargest);
+    require(card.classes > 1 || card.null != 0, where + ".null",
+            "is the only class; a condition needs one that is not null");
   }
   return card;
 }
@@ -210,6 +212,8 @@ const std::vector<std::string>& time_convention_names() {
 
 ModelCard parse_model_card(const std::string& text, const std::filesystem::path& path) {
   const std::string source = path.string();
+  require(text.rfind("PK", 0) != 0, source,
+          "looks like weights; give the card beside it, a .json file");
   const json document = parse_json(text, source, "a model card is described in docs/model-card.md");
   return read_checked(source, [&] { return read_card(document, path); });
 }

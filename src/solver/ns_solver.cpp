@@ -94,7 +94,10 @@ NsSolver fold(const NsSolver& solver, const ScaleTime& transform) {
       rules[i].d[j] = solver.b[i][j] * points[j].t_dot * points[j].s / next_scale;
     }
   }
-  return from_update_rules(times, rules);
+  NsSolver folded = from_update_rules(times, rules);
+  // The noise is x(0) there and here, up to the transformation's own scale.
+  folded.start_scale = solver.start_scale * transform.at(0).s / points.front().s;
+  return folded;
 }
 
 namespace {

@@ -153,10 +153,20 @@ TEST_F(BringModel, TakesTensorConditionsFromFiles) {
   EXPECT_FALSE(torch::equal(samples("w"), samples("rows")));
   expect_failure(command + "--cond c=c.safetensors:x -o x", 3, "it holds: a, b");
   expect_failure(command + "--cond c=3 -o x", 2, "is a tensor");
+  expect_failure(command + "--cond c=c.npy --cond c=c.npy -o x", 2, "given twice");
+  expect_failure(kSample + "--seeds 1,2,1 -o x", 2, "--seeds has 1 twice");
   expect_failure(command + "--guidance 2 -o x", 2, "--guidance needs a condition");
   expect_failure(command + "--guidance 2 --guidance-scale 3 -o x", 2, "give one");
   write_npy(folder_ / "c.npy", torch::zeros({2, 3}));
   expect_failure(command + "--cond c=c.npy -o x", 3, "does not fit the condition c");
+}
+
+TEST_F(BringModel, PairsOfAnotherReadingOfTheNetworkAreRefused) {
+  save_gaussian("", "torch.zeros_like(x)");
+  write_card(json::object());
+  expect_success("pairs --model model.json --count 4 --validation 2 -o pairs");
+  write_card({{"time", {{"convention", "data-to-noise"}}}});
+  expect_failure("distill --model model.json --pairs pairs --nfe 2 -o run", 3, "time.convention");
 }
 
 TEST_F(BringModel, NamesTheSampleAndTimeOfANaN) {
@@ -199,6 +209,9 @@ def forward(self, x, t):
   write_card(json::object());
   EXPECT_NE(run("check model.json").err.find("changes with the batch"), std::string::npos);
   expect_failure("check analytic:mixture", 2, "check takes a model card");
+  expect_failure("check weights.pt", 3, "give the card beside it");
+  save("weights.pt", "def forward(self, x, t):\n    return 0.1 * torch.sin(x)\n");
+  EXPECT_NE(run("check model.json").err.find("no single change"), std::string::npos);
 }
 
 }  // namespace

@@ -125,8 +125,32 @@ TEST_F(DistillCommand, RefusesWhatDoesNotFit) {
   expect_failure(command("--family bnss -o x"), 2, "did you mean 'bns'?");
   expect_failure(command("--optimizer sgd -o x"), 2, "optimizer");
   expect_failure(command("--memory some -o x"), 2, "memory");
+  expect_failure(command("--lm probes=0 -o x"), 2, "probes >= 1");
+  expect_failure(command("--lm dampng=1 -o x"), 2, "did you mean 'damping'?");
+  expect_failure(command("--sigma0 -1 -o x"), 2, "must be positive");
+  expect_failure(command("--init euler@vp --sigma0 2 -o x"), 2, "two changes of schedule");
+  expect_failure(command("--cond class=1 -o x"), 2, "brings its own conditions");
   expect_failure(command("--space decoded -o x"), 2, "decoder");
   expect_failure("distill " + kMixtureWithClasses + "--pairs absent -o x", 3, "absent");
+}
+
+TEST_F(DistillCommand, PadsASolverOfFewerEvaluations) {
+  ASSERT_EQ(run(command("--nfe 4 --iterations 6 -o four")).code, 0);
+  ASSERT_EQ(run(command("--nfe 6 --iterations 6 --init four/bns-nfe4.solver.json -o six")).code, 0);
+  EXPECT_NEAR(summary("six/nfe-06")["initial_psnr"].get<double>(),
+              summary("four/nfe-04")["validation_psnr"].get<double>(), 1e-6);
+  expect_failure(command("--nfe 2 --init four/bns-nfe4.solver.json -o x"), 2, "more than --nfe 2");
+}
+
+TEST_F(DistillCommand, DamagedFilesOfARunAreNamed) {
+  const std::string rest = "--nfe 4 --iterations 3 -o run --resume";
+  ASSERT_EQ(run(command(rest)).code, 0);
+  json ended = summary("run/nfe-04");
+  ended["ended"] = "diverged";
+  write_file_atomically(folder_ / "run/nfe-04/summary.json", ended.dump());
+  expect_failure(command(rest), 5, "has the best solver before that");
+  write_file_atomically(folder_ / "run/nfe-04/summary.json", "{");
+  expect_failure(command(rest), 3, "summary.json");
 }
 
 TEST_F(DistillCommand, WarnsOfFewPairs) {

@@ -25,6 +25,7 @@ struct StartState {
   std::vector<double> best_theta;
   int64_t stale = 0;  // measurements since the last gain
   bool diverged = false;
+  std::string message;  // what diverged
 };
 
 // Where a distillation has got to: everything the next iteration depends on besides the options,

@@ -33,6 +33,7 @@ struct ProbeOptions {
 struct Probe {
   Fit declared;
   std::vector<Fit> others;  // single changes, best first
+  bool has_better = false;  // the first of them fits clearly better, and fits at all
   bool accepted = false;    // nothing else fits clearly better, and it fits at all
 };
 
