@@ -132,8 +132,7 @@ nlohmann::json summary_json(const DistillSummary& result, const std::string& sta
           {"vjps", result.training.vjps},
           {"validation_forwards", result.validation.forwards},
           {"seconds", result.seconds},
-          {"ended", to_string(result.ending)},
-          {"message", result.message}};
+          {"ended", to_string(result.ending)}};
 }
 
 SolverFile to_solver_file(const DistillCommandOptions& options, const OpenModel& open,
@@ -279,6 +278,7 @@ Outcome distill_one(Session& session, int nfe, const NsSolver* neighbour) {
                                      fmt::format("{} {} NFE", options.family, nfe));
   session.memory = settings.objective;  // the next one need not find out again
   outcome.summary = summary_json(outcome.result, starts[outcome.result.start].name);
+  if (!outcome.result.message.empty()) outcome.summary["message"] = outcome.result.message;
   if (session.open.card.sample_rate > 0) {
     outcome.summary["validation_snr"] = validation_snr(session.field, session.data.validation,
                                                        settings.objective, outcome.result.solver);

@@ -269,7 +269,8 @@ double positive(double value, const char* what, size_t step) {
 // The inverse chooses s = 1 wherever there is a choice: at all points of an rk1 solver, and at the
 // half steps of an rk2 solver relative to the step's start.
 std::vector<double> BstMap::parameters(const NsSolver& solver) const {
-  if (solver.times.front() != 0 || solver.start_scale != 1) {
+  constexpr double kRounding = 1e-9;
+  if (solver.times.front() > kRounding || std::abs(solver.start_scale - 1) > kRounding) {
     throw bad_input("a scale-time solver starts at t = 0 from the noise itself, this one at t = {}",
                     solver.times.front());
   }

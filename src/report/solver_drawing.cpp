@@ -9,7 +9,7 @@ namespace bespoke {
 
 namespace {
 
-constexpr char kShades[] = " .:-=+*#%@";
+constexpr char kShades[] = " .,:=+*#%@";
 constexpr int kDarkest = sizeof(kShades) - 2;
 
 char shade(double value, double largest) {

@@ -105,6 +105,7 @@ TEST_F(DistillCommand, StartsOtherPathsInFlowCoordinates) {
   EXPECT_NE(automatic["start"].get<std::string>().find("@fm-ot"), std::string::npos);
   EXPECT_GT(automatic["initial_psnr"], plain["initial_psnr"]);
   EXPECT_GT(automatic["validation_psnr"].get<double>(), plain["validation_psnr"].get<double>() + 2);
+  EXPECT_EQ(run("distill " + vp + "--pairs vp --nfe 4 --iterations 2 --family bst -o bst").code, 0);
   expect_failure("distill " + vp + "--pairs vp --nfe 4 --init euler@fmot -o c", 2,
                  "did you mean 'fm-ot'?");
 }
