@@ -5,6 +5,7 @@
 
 #include "bespoke/core/error.h"
 #include "bespoke/core/file.h"
+#include "refusal.h"
 #include "temporary_folder.h"
 
 namespace bespoke {
@@ -26,14 +27,8 @@ class Npy : public ::testing::Test {
     return read_npy(path_);
   }
 
-  // The message of the bad-input error that the file gets; empty if it gets none.
   std::string refusal(const std::string& bytes) {
-    try {
-      read_bytes(bytes);
-    } catch (const Error& error) {
-      return error.exit_code() == 3 ? error.what() : "";
-    }
-    return "";
+    return testing::refusal([&] { read_bytes(bytes); });
   }
 
   testing::TemporaryFolder folder_;

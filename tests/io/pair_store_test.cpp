@@ -12,6 +12,7 @@
 #include "bespoke/core/file.h"
 #include "bespoke/io/safetensors.h"
 #include "bespoke/model/guidance.h"
+#include "refusal.h"
 #include "support.h"
 #include "temporary_folder.h"
 
@@ -48,17 +49,6 @@ class PairStore : public ::testing::Test {
 
   PairSet read(const std::string& name, Split split, int64_t count = 0) const {
     return read_pairs(folder_ / name, split, plan_.owner, count);
-  }
-
-  // The message of the bad-input error; empty if there is none.
-  template <class Work>
-  static std::string refusal(Work work) {
-    try {
-      work();
-    } catch (const Error& error) {
-      return error.exit_code() == 3 ? error.what() : "";
-    }
-    return "";
   }
 
   static void expect_in(const std::string& part, const std::string& message) {
@@ -164,8 +154,9 @@ TEST_F(PairStore, AShardThatWasLostIsMadeAgain) {
   make("a");
   make("b");
   ASSERT_EQ(::unlink((folder_ / "b/train-00001.safetensors").c_str()), 0);
-  expect_in("train-00001.safetensors: is missing", refusal([&] { read("b", Split::train); }));
-  expect_in("again to continue", refusal([&] { read("b", Split::train); }));
+  expect_in("train-00001.safetensors: is missing",
+            testing::refusal([&] { read("b", Split::train); }));
+  expect_in("again to continue", testing::refusal([&] { read("b", Split::train); }));
   EXPECT_EQ(read("b", Split::train, 4).x0.size(0), 4) << "the first shard is enough for these";
   EXPECT_EQ(make("b").made, 4);
   EXPECT_TRUE(same_folders("a", "b"));
@@ -187,7 +178,7 @@ TEST_F(PairStore, OneRunAtATimeWrites) {
   make("a");
   const int descriptor = ::open((folder_ / "a").c_str(), O_RDONLY | O_DIRECTORY);
   ASSERT_EQ(::flock(descriptor, LOCK_EX), 0);
-  expect_in("another run is making these pairs", refusal([&] { make("a"); }));
+  expect_in("another run is making these pairs", testing::refusal([&] { make("a"); }));
   ::close(descriptor);
   EXPECT_EQ(make("a").made, 0);
 }
@@ -199,21 +190,25 @@ TEST_F(PairStore, TheFirstPairsAloneAreThoseOfAll) {
   EXPECT_TRUE(torch::equal(few.x1, all.x1.slice(0, 0, 6)));
   EXPECT_TRUE(torch::equal(few.evaluations, all.evaluations.slice(0, 0, 6)));
   EXPECT_EQ(few.conditions.at("class").size(0), 6);
-  expect_in("has 10 train pairs, 11 are asked for", refusal([&] { read("a", Split::train, 11); }));
+  expect_in("has 10 train pairs, 11 are asked for",
+            testing::refusal([&] { read("a", Split::train, 11); }));
 }
 
 TEST_F(PairStore, PairsOfAnotherModelOrGuidanceAreRefused) {
   make("a");
   plan_.owner.model["weights_sha256"] = "bb";
   expect_in("model.weights_sha256 is \"aa\" there and \"bb\" here",
-            refusal([&] { read("a", Split::train); }));
-  expect_in("model.weights_sha256 is \"aa\" there and \"bb\" here", refusal([&] { make("a"); }));
+            testing::refusal([&] { read("a", Split::train); }));
+  expect_in("model.weights_sha256 is \"aa\" there and \"bb\" here",
+            testing::refusal([&] { make("a"); }));
   plan_.owner.model["weights_sha256"] = "aa";
   plan_.owner.guidance = 2;
-  expect_in("guidance is 1.0 there and 2.0 here", refusal([&] { read("a", Split::train); }));
+  expect_in("guidance is 1.0 there and 2.0 here",
+            testing::refusal([&] { read("a", Split::train); }));
   plan_.owner.guidance = 1;
   plan_.tolerances.rtol = 1e-3;
-  expect_in("tolerance.relative is 1e-05 there and 0.001 here", refusal([&] { make("a"); }));
+  expect_in("tolerance.relative is 1e-05 there and 0.001 here",
+            testing::refusal([&] { make("a"); }));
 }
 
 TEST_F(PairStore, APairThatIsNotFiniteIsNamed) {
@@ -221,7 +216,7 @@ TEST_F(PairStore, APairThatIsNotFiniteIsNamed) {
   change("a/validation-00001.safetensors",
          [](TensorFile& file) { file.tensors["x1"][0][2] = std::nanf(""); });
   expect_in("x1 of validation pair 4 is not finite",
-            refusal([&] { read("a", Split::validation); }));
+            testing::refusal([&] { read("a", Split::validation); }));
   EXPECT_EQ(read("a", Split::train).x1.size(0), 10);
 }
 
@@ -229,12 +224,12 @@ TEST_F(PairStore, ShardsThatDoNotBelongAreRefused) {
   make("a");
   const std::string path = "a/train-00001.safetensors";
   const std::string good = read_file(folder_ / path);
-  const auto message = [&] { return refusal([&] { read("a", Split::train); }); };
+  const auto message = [&] { return testing::refusal([&] { read("a", Split::train); }); };
   write_file_atomically(folder_ / path, read_file(folder_ / "a/train-00000.safetensors"));
   expect_in("is not a shard of this set of pairs", message());
   write_file_atomically(folder_ / path, good.substr(0, good.size() / 2));
   expect_in("train-00001.safetensors", message());
-  expect_in("train-00001.safetensors", refusal([&] { make("a"); }));
+  expect_in("train-00001.safetensors", testing::refusal([&] { make("a"); }));
   const auto changed = [&](const auto& how) {
     write_file_atomically(folder_ / path, good);
     change(path, how);
@@ -260,7 +255,7 @@ TEST_F(PairStore, EveryKeyOfTheManifestIsChecked) {
     nlohmann::json document = good;
     document.merge_patch(patch);
     write_file_atomically(folder_ / "a/manifest.json", document.dump());
-    return refusal([&] { read("a", Split::train); });
+    return testing::refusal([&] { read("a", Split::train); });
   };
   EXPECT_EQ(changed(nlohmann::json::object()), "");
   for (const auto& item : good.items()) {

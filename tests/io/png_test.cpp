@@ -5,10 +5,13 @@
 
 #include "bespoke/core/error.h"
 #include "bespoke/core/file.h"
+#include "refusal.h"
 #include "temporary_folder.h"
 
 namespace bespoke {
 namespace {
+
+using testing::refusal;
 
 // Files made from the format's description and zlib alone, without libpng.
 // 2 x 1 RGB with an Author in Latin-1 (tEXt), a note in UTF-8 (iTXt) and a packed text (zTXt).
@@ -63,17 +66,6 @@ class Png : public ::testing::Test {
   testing::TemporaryFolder folder_;
   std::filesystem::path path_ = folder_.path() / "x.png";
 };
-
-// The message of the bad-input error that `work` throws; empty if it throws none.
-template <class Work>
-std::string refusal(const Work& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error.exit_code() == 3 ? error.what() : "";
-  }
-  return "";
-}
 
 torch::Tensor bytes_up_to(at::IntArrayRef shape) {
   int64_t count = 1;
