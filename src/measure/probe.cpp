@@ -95,7 +95,6 @@ void score_samples(const ModelPtr& model, const torch::Tensor& samples, const Pr
     log_ratio += std::log(std::max(sum.model / sum.linear, kLeastRatio)) / kNoiseLevels.size();
   }
   fit.score = std::isfinite(log_ratio) ? std::exp(log_ratio) : fit.score;
-  fit.mean = samples.mean().item<double>();
   fit.deviation = samples.std().item<double>();
   fit.outside = samples.lt(fit.card.least)
                     .logical_or(samples.gt(fit.card.most))
@@ -103,6 +102,12 @@ void score_samples(const ModelPtr& model, const torch::Tensor& samples, const Pr
                     .mean()
                     .item<double>();
 }
+
+// A card that differs from another in one declaration.
+struct Alternative {
+  std::string change;
+  ModelCard card;
+};
 
 Alternative changed(const ModelCard& card, const std::string& change,
                     const std::function<void(ModelCard&)>& edit) {
@@ -137,22 +142,22 @@ void add_other_schedules(const ModelCard& card, std::vector<Alternative>& list) 
   for (const auto& entry : schedule_registry()) {
     if (entry.name == card.schedule->name()) continue;
     const SchedulePtr schedule = make_schedule(entry.name);
-    // A network that is told sigma cannot be told an infinite one.
-    const bool by_sigma = card.time.convention == TimeConvention::sigma ||
-                          card.time.convention == TimeConvention::log_sigma;
-    if (by_sigma && schedule->alpha(0) == 0) continue;
     list.push_back(changed(card, fmt::format("schedule \"{}\"", entry.name),
                            [&](ModelCard& other) { other.schedule = schedule; }));
   }
 }
 
-}  // namespace
-
+// Another prediction, the other direction of time, another scale of it, another schedule: whatever
+// a card may say.
 std::vector<Alternative> alternatives(const ModelCard& card) {
   std::vector<Alternative> list;
   add_other_predictions(card, list);
   add_other_times(card, list);
   add_other_schedules(card, list);
+  const auto impossible = [](const Alternative& other) {
+    return !combination_problem(other.card).empty();
+  };
+  list.erase(std::remove_if(list.begin(), list.end(), impossible), list.end());
   return list;
 }
 
@@ -161,7 +166,7 @@ Fit fit(const NetworkPtr& network, const ModelCard& card, const ProbeOptions& op
   const ModelPtr model = network_model(network, card);
   const auto noise = normal_noise(options.seed, 0, options.count, card.sample_shape)
                          .to(network_device(*network), torch::kFloat);
-  Fit result{"", card, std::numeric_limits<double>::infinity(), 0, 0, 0};
+  Fit result{"", card, std::numeric_limits<double>::infinity(), 0, 0};
   std::vector<torch::Tensor> parts;
   try {
     for_each_batch(options.count, options.batch, options.on_progress,
@@ -176,6 +181,8 @@ Fit fit(const NetworkPtr& network, const ModelCard& card, const ProbeOptions& op
   score_samples(model, torch::cat(parts), options, result);
   return result;
 }
+
+}  // namespace
 
 Probe probe(const NetworkPtr& network, const ModelCard& card, const ProbeOptions& options) {
   const auto others = alternatives(card);

@@ -137,27 +137,6 @@ DecoderCard read_decoder(const json& decoder, const std::string& where,
   return card;
 }
 
-// What each key allows alone but not together.
-void check_combinations(const ModelCard& card, const std::string& source) {
-  const auto convention = card.time.convention;
-  const bool by_sigma =
-      convention == TimeConvention::sigma || convention == TimeConvention::log_sigma;
-  require(!by_sigma || card.schedule->alpha(0) > 0, source + ": time.convention",
-          fmt::format("sigma / alpha is infinite at the noise of the schedule \"{}\"; a network "
-                      "that is given sigma has a schedule with alpha > 0, such as edm or vp",
-                      card.schedule->name()));
-  const json schedule = card.schedule->describe();
-  const int64_t steps = schedule.contains("steps") ? schedule["steps"].get<int64_t>()
-                        : schedule.contains("alphas_cumprod")
-                            ? static_cast<int64_t>(schedule["alphas_cumprod"].size())
-                            : card.time.levels;
-  require(card.time.levels == 0 || card.time.levels == steps, source + ": time.levels",
-          fmt::format("is {}, the schedule has {} levels", card.time.levels, steps));
-  const auto& output = card.decoder ? card.decoder->sample_shape : card.sample_shape;
-  require(card.sample_rate == 0 || output.size() <= 2, source + ": sample_rate",
-          "is for audio, whose samples are [length] or [channels, length]");
-}
-
 ModelCard read_card(const json& document, const std::filesystem::path& path) {
   const std::string source = path.string();
   check_keys(document, {"format", "weights", "sample_shape", "prediction", "schedule", "time"},
@@ -198,7 +177,8 @@ ModelCard read_card(const json& document, const std::filesystem::path& path) {
     card.input_scaling = static_cast<InputScaling>(
         choice({"none", "edm"}, name, "input_scaling", source + ": input_scaling"));
   }
-  check_combinations(card, source);
+  const std::string problem = combination_problem(card);
+  if (!problem.empty()) throw bad_input("{}: {}", source, problem);
   return card;
 }
 
@@ -208,6 +188,31 @@ const std::vector<std::string>& time_convention_names() {
   static const std::vector<std::string> names = {"noise-to-data", "data-to-noise", "index", "sigma",
                                                  "log-sigma"};
   return names;
+}
+
+std::string combination_problem(const ModelCard& card) {
+  const auto convention = card.time.convention;
+  const bool by_sigma =
+      convention == TimeConvention::sigma || convention == TimeConvention::log_sigma;
+  if (by_sigma && card.schedule->alpha(0) == 0) {
+    return fmt::format(
+        "time.convention: sigma / alpha is infinite at the noise of the schedule \"{}\"; a network "
+        "that is given sigma has a schedule with alpha > 0, such as edm or vp",
+        card.schedule->name());
+  }
+  const json schedule = card.schedule->describe();
+  const int64_t steps = schedule.contains("steps") ? schedule["steps"].get<int64_t>()
+                        : schedule.contains("alphas_cumprod")
+                            ? static_cast<int64_t>(schedule["alphas_cumprod"].size())
+                            : card.time.levels;
+  if (card.time.levels != 0 && card.time.levels != steps) {
+    return fmt::format("time.levels: is {}, the schedule has {} levels", card.time.levels, steps);
+  }
+  const auto& output = card.decoder ? card.decoder->sample_shape : card.sample_shape;
+  if (card.sample_rate > 0 && output.size() > 2) {
+    return "sample_rate: is for audio, whose samples are [length] or [channels, length]";
+  }
+  return "";
 }
 
 ModelCard parse_model_card(const std::string& text, const std::filesystem::path& path) {

@@ -17,9 +17,9 @@ namespace bespoke {
 struct Fit {
   std::string change;  // what it alters in the card, for people; empty for the card as it is
   ModelCard card;
-  double score;            // geometric mean over noise levels; infinite where sampling diverged
-  double mean, deviation;  // of the samples it draws
-  double outside;          // fraction of their values outside the card's range
+  double score;      // geometric mean over noise levels; infinite where sampling diverged
+  double deviation;  // of the samples it draws
+  double outside;    // fraction of their values outside the card's range
 };
 
 struct ProbeOptions {
@@ -38,16 +38,5 @@ struct Probe {
 };
 
 Probe probe(const NetworkPtr& network, const ModelCard& card, const ProbeOptions& options);
-
-// The score alone.
-Fit fit(const NetworkPtr& network, const ModelCard& card, const ProbeOptions& options);
-
-// Cards that differ from this one in one declaration: another prediction, the other direction of
-// time, another scale of it, another schedule.
-struct Alternative {
-  std::string change;
-  ModelCard card;
-};
-std::vector<Alternative> alternatives(const ModelCard& card);
 
 }  // namespace bespoke

@@ -84,6 +84,9 @@ const std::vector<std::string>& time_convention_names();
 ModelCard parse_model_card(const std::string& text, const std::filesystem::path& path);
 ModelCard read_model_card(const std::filesystem::path& path);
 
+// What the keys allow alone but not together: empty, or the key and what is wrong with it.
+std::string combination_problem(const ModelCard& card);
+
 // Our time as the network's, with its derivative.
 Jet network_time(const TimeCard& card, const Schedule& schedule, double t);
 
