@@ -11,10 +11,6 @@
 
 namespace bespoke {
 
-Counts operator+(const Counts& left, const Counts& right) {
-  return {left.forwards + right.forwards, left.vjps + right.vjps};
-}
-
 namespace {
 
 RecordedStep record_step(const Field& field, const torch::Tensor& x, double t,

@@ -113,8 +113,7 @@ class Distillation {
     try {
       loss = adam() ? adam_iteration(start)
                     : lm_iteration(training_, *options_.family, options_.lm, options_.seed,
-                                   start.iteration, start.lm, start.theta, &state_.training)
-                          .loss;
+                                   start.iteration, start.lm, start.theta, &state_.training);
       ++start.iteration;
       if (!adam()) average(start);
       validated = start.iteration % validation_interval() == 0 || start.iteration == iterations() ||
@@ -248,6 +247,14 @@ void DistillOptions::validate() const {
   if (lm.batch < 1 || adam.batch < 1 || objective.device_batch < 1) {
     throw usage_error("batches need at least one sample, found {} (lm), {} (adam), {} (device)",
                       lm.batch, adam.batch, objective.device_batch);
+  }
+  const auto fraction = [](double value) { return value >= 0 && value < 1; };
+  if (lm.probes < 1 || !fraction(lm.averaging) || !fraction(lm.lookahead) || !(lm.smoothing >= 0) ||
+      !(lm.damping > 0) || !(lm.shrink > 1) || lm.attempts < 1) {
+    throw usage_error(
+        "lm needs probes and attempts >= 1, averaging and lookahead in [0, 1), smoothing >= 0, "
+        "damping > 0 and shrink > 1, found {}, {}, {}, {}, {}, {} and {}",
+        lm.probes, lm.attempts, lm.averaging, lm.lookahead, lm.smoothing, lm.damping, lm.shrink);
   }
   if (iterations < 0 || most_forwards < 0 || validation_interval < 0 || trial_iterations < 1) {
     throw usage_error("iterations, limits and intervals must not be negative");

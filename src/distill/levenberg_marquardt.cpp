@@ -83,9 +83,9 @@ double dot(const std::vector<double>& left, const std::vector<double>& right) {
 
 }  // namespace
 
-LmOutcome lm_iteration(const Objective& objective, const Family& family, const LmOptions& options,
-                       uint64_t seed, int64_t iteration, LmState& state, std::vector<double>& theta,
-                       Counts* counts) {
+double lm_iteration(const Objective& objective, const Family& family, const LmOptions& options,
+                    uint64_t seed, int64_t iteration, LmState& state, std::vector<double>& theta,
+                    Counts* counts) {
   if (state.damping == 0) state.damping = options.damping;
   const auto batch = draw_batch(seed, iteration, objective.count(), options.batch);
   const bool refit = objective.is_linear() && !family.last_step().empty();
@@ -96,8 +96,7 @@ LmOutcome lm_iteration(const Objective& objective, const Family& family, const L
   const Matrix jacobian = family.jacobian(theta);
   const std::vector<double> gradient = transposed_product(jacobian, model.gradient);
   const Matrix hessian = congruence(averaged(model, options.averaging, state), jacobian);
-  LmOutcome outcome{model.loss, model.loss, false};
-  for (int attempt = 0; attempt < options.attempts && !outcome.accepted; ++attempt) {
+  for (int attempt = 0; attempt < options.attempts; ++attempt) {
     const std::vector<double> step = damped_step(hessian, state.damping, family, gradient);
     std::vector<double> trial = theta;
     for (size_t i = 0; i < step.size(); ++i) trial[i] -= step[i];
@@ -112,10 +111,10 @@ LmOutcome lm_iteration(const Objective& objective, const Family& family, const L
     if (fall > kGoodRatio * predicted) {
       state.damping = std::max(state.damping / options.shrink, kLeastDamping);
     }
-    outcome = {model.loss, model.loss - fall, true};
     theta = trial;
+    break;
   }
-  return outcome;
+  return model.loss;
 }
 
 }  // namespace bespoke

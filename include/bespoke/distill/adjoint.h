@@ -20,7 +20,6 @@ struct Counts {
   int64_t forwards = 0;  // evaluations of the field
   int64_t vjps = 0;      // vector-Jacobian products through it
 };
-Counts operator+(const Counts& left, const Counts& right);
 
 // One evaluation as backpropagation sees it: u(t, x) with x [batch, ...] and t [batch] leaves.
 struct RecordedStep {

@@ -40,14 +40,10 @@ struct LmState {
   double weight = 0;   // and of their weights
 };
 
-struct LmOutcome {
-  double loss = 0;       // on the batch, before: smoothed, with the last step refitted
-  double next_loss = 0;  // and after, the same if no step was accepted
-  bool accepted = false;
-};
-
-LmOutcome lm_iteration(const Objective& objective, const Family& family, const LmOptions& options,
-                       uint64_t seed, int64_t iteration, LmState& state, std::vector<double>& theta,
-                       Counts* counts);
+// One iteration on theta. Returns the loss on its batch before the move: smoothed, with the last
+// step refitted.
+double lm_iteration(const Objective& objective, const Family& family, const LmOptions& options,
+                    uint64_t seed, int64_t iteration, LmState& state, std::vector<double>& theta,
+                    Counts* counts);
 
 }  // namespace bespoke
