@@ -129,8 +129,7 @@ void run_compare(const CompareCommandOptions& options) {
   const OpenModel open = open_model(options.model);
   const bool decoded = in_decoded_space(open, options.space);
   const Start start = make_start(open, options.start);
-  const FieldDescription field = {open.card.prediction, open.card.schedule, open.guidance};
-  const auto list = contenders(options, field, nfes);
+  const auto list = contenders(options, open.field(), nfes);
   Comparison result;
   {
     Progress progress("comparing");
@@ -150,9 +149,9 @@ void run_compare(const CompareCommandOptions& options) {
   }
   const std::string title = fmt::format(
       "PSNR in dB (peak-to-peak {:g}, {} space) against the reference ({:.0f} evaluations a "
-      "sample, tolerance {:g}), by NFE\n{}",
+      "sample, tolerance {:g}){}\n{}",
       value_peak(open, decoded), decoded ? "decoded" : "sample", result.reference_evaluations,
-      options.tolerance, start.title);
+      options.tolerance, options.details ? "" : ", by NFE", start.title);
   const Table table =
       options.details ? long_table(result, start.title, true) : wide_table(result, nfes);
   fmt::print("{}", table.render(format, title));

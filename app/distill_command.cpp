@@ -29,6 +29,7 @@ namespace {
 
 struct TrainingData {
   Pairs train, validation;
+  nlohmann::json model;  // whose pairs they are
   nlohmann::json provenance;
 };
 
@@ -46,8 +47,9 @@ TrainingData load_training_data(const DistillCommandOptions& options, const Open
     folder = options.output + "/pairs";
     make_default_pairs(open, options.model.batch, options.conditions, folder);
   }
-  const PairOwner owner = {open.identity, open.guidance};
   TrainingData data;
+  data.model = identity_of(open);
+  const PairOwner owner = {data.model, open.guidance};
   data.train = to_pairs(read_pairs(folder, Split::train, owner, options.most_pairs), open);
   const PairManifest manifest = read_pair_manifest(folder);
   if (manifest.plan.validation.count == 0) {
@@ -141,9 +143,9 @@ SolverFile to_solver_file(const DistillCommandOptions& options, const OpenModel&
   SolverFile file;
   file.name = fmt::format("{}-nfe{}", options.family, result.solver.nfe());
   file.solver = result.solver;
-  file.field = {open.card.prediction, open.card.schedule, open.guidance};
+  file.field = open.field();
   file.provenance = {{"made_by", "bespoke " BESPOKE_VERSION " distill"},
-                     {"model", open.identity},
+                     {"model", data.model},
                      {"pairs", data.provenance},
                      {"optimizer", options.optimizer},
                      {"seed", options.seed},
@@ -203,7 +205,7 @@ Table summary_table(const std::vector<Outcome>& outcomes) {
 // What must be the same for a run to be continued.
 nlohmann::json resolved_options(const DistillCommandOptions& options, const OpenModel& open,
                                 const TrainingData& data) {
-  return {{"model", open.identity},
+  return {{"model", data.model},
           {"guidance", describe(open.guidance)},
           {"dtype", options.model.dtype},
           {"pairs", data.provenance},
@@ -253,9 +255,7 @@ Outcome distill_one(Session& session, int nfe, const NsSolver* neighbour) {
   const std::filesystem::path folder(options.output);
   DistillOptions settings = distill_options(options, session.open, nfe, session.decoded);
   warn_of_few_pairs(session.data, *settings.family);
-  const FieldDescription field = {session.open.card.prediction, session.open.card.schedule,
-                                  session.open.guidance};
-  const auto starts = make_starts(options, nfe, field, neighbour);
+  const auto starts = make_starts(options, nfe, session.open.field(), neighbour);
   for (const auto& start : starts) settings.starts.push_back(start.solver);
 
   DistillRun run(folder / fmt::format("nfe-{:02}", nfe));
@@ -299,12 +299,13 @@ Outcome distill_one(Session& session, int nfe, const NsSolver* neighbour) {
 // Every mistake in the options is found before pairs are made or the folder is touched.
 void check_all(const DistillCommandOptions& options, const OpenModel& open,
                const std::vector<int64_t>& nfes, bool decoded) {
-  const FieldDescription field = {open.card.prediction, open.card.schedule, open.guidance};
   for (const int64_t nfe : nfes) {
-    const DistillOptions settings = distill_options(options, open, static_cast<int>(nfe), decoded);
-    for (const auto& start : make_starts(options, static_cast<int>(nfe), field, nullptr)) {
+    DistillOptions settings = distill_options(options, open, static_cast<int>(nfe), decoded);
+    for (const auto& start : make_starts(options, static_cast<int>(nfe), open.field(), nullptr)) {
       settings.family->parameters(start.solver);
+      settings.starts.push_back(start.solver);
     }
+    settings.validate();
   }
 }
 

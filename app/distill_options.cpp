@@ -29,14 +29,6 @@ LmOptions parse_lm(const std::string& text) {
   options.damping = spec.number("damping", options.damping);
   options.shrink = spec.number("shrink", options.shrink);
   options.lookahead = spec.number("lookahead", options.lookahead);
-  const auto fraction = [](double value) { return value >= 0 && value < 1; };
-  if (options.probes < 1 || !fraction(options.averaging) || !fraction(options.lookahead) ||
-      !(options.smoothing >= 0) || !(options.damping > 0) || !(options.shrink > 1)) {
-    throw usage_error(
-        "--lm needs probes >= 1, averaging and lookahead in [0, 1), smoothing >= 0, damping > 0 "
-        "and shrink > 1, found '{}'",
-        text);
-  }
   return options;
 }
 

@@ -117,35 +117,6 @@ void open_card(const ModelOptions& options, OpenModel& open) {
   if (open.card.decoder) open.decoder = std::make_shared<Decoder>(*open.card.decoder, script);
 }
 
-// All that decides what the network is asked and what its answer means.
-nlohmann::json describe_model(const OpenModel& open) {
-  const ModelCard& card = open.card;
-  nlohmann::json json = {{"name", card.name},
-                         {"prediction", to_string(card.prediction)},
-                         {"schedule", card.schedule->describe()}};
-  if (!open.network) return json;
-  json["weights_sha256"] = sha256(read_file(card.weights));
-  json["time"] = {
-      {"convention", time_convention_names()[static_cast<size_t>(card.time.convention)]},
-      {"scale", card.time.scale},
-      {"levels", card.time.levels},
-      {"integer", card.time.integer}};
-  json["input_scaling"] = card.input_scaling == InputScaling::edm ? "edm" : "none";
-  for (const auto& condition : card.conditions) {
-    json["conditions"][condition.name] = {
-        {"classes", condition.classes}, {"shape", condition.shape}, {"null", condition.null}};
-    if (!condition.null_file.empty()) {
-      json["conditions"][condition.name]["null_sha256"] = sha256(read_file(condition.null_file));
-    }
-  }
-  if (card.decoder) {
-    json["decoder"] = {{"weights_sha256", sha256(read_file(card.decoder->weights))},
-                       {"scale", card.decoder->scale},
-                       {"shift", card.decoder->shift}};
-  }
-  return json;
-}
-
 GuidanceWeight read_guidance(const ModelOptions& options) {
   if (!options.guidance.empty() && !options.guidance_scale.empty()) {
     throw usage_error("--guidance w and --guidance-scale 1 + w say the same thing; give one");
@@ -179,6 +150,34 @@ void set_threads(int threads) {
 }
 
 }  // namespace
+
+nlohmann::json identity_of(const OpenModel& open) {
+  const ModelCard& card = open.card;
+  nlohmann::json json = {{"name", card.name},
+                         {"prediction", to_string(card.prediction)},
+                         {"schedule", card.schedule->describe()}};
+  if (!open.network) return json;
+  json["weights_sha256"] = sha256(read_file(card.weights));
+  json["time"] = {
+      {"convention", time_convention_names()[static_cast<size_t>(card.time.convention)]},
+      {"scale", card.time.scale},
+      {"levels", card.time.levels},
+      {"integer", card.time.integer}};
+  json["input_scaling"] = card.input_scaling == InputScaling::edm ? "edm" : "none";
+  for (const auto& condition : card.conditions) {
+    json["conditions"][condition.name] = {
+        {"classes", condition.classes}, {"shape", condition.shape}, {"null", condition.null}};
+    if (!condition.null_file.empty()) {
+      json["conditions"][condition.name]["null_sha256"] = sha256(read_file(condition.null_file));
+    }
+  }
+  if (card.decoder) {
+    json["decoder"] = {{"weights_sha256", sha256(read_file(card.decoder->weights))},
+                       {"scale", card.decoder->scale},
+                       {"shift", card.decoder->shift}};
+  }
+  return json;
+}
 
 torch::Device parse_device(const std::string& name) {
   if (name == "cpu") return torch::kCPU;
@@ -258,7 +257,6 @@ OpenModel open_model(const ModelOptions& options) {
     open_card(options, open);
   }
   check_guidance(open);
-  open.identity = describe_model(open);
   return open;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "bespoke/io/solver_file.h"
 #include "bespoke/model/card.h"
 #include "bespoke/model/guidance_weight.h"
 #include "bespoke/model/model.h"
@@ -42,8 +43,8 @@ struct OpenModel {
 
   // The state's type: float64 for float64 models, float32 for all others.
   torch::ScalarType state_dtype() const;
-  // What the model is and how its card reads it, for files that must not be used with another.
-  nlohmann::json identity;
+  // What solvers for it are made for.
+  FieldDescription field() const { return {card.prediction, card.schedule, guidance}; }
   // "name, vp path, noise prediction, guidance w = 2 (guidance_scale 3), fp32".
   std::string title() const;
 };
@@ -51,6 +52,10 @@ struct OpenModel {
 // Checks all of the options, sets the number of threads and loads the model. Guidance is checked
 // against the card here and applied by guided().
 OpenModel open_model(const ModelOptions& options);
+
+// What the model is and how its card reads it, for files that must not be used with another. Reads
+// and hashes the weights, so it is asked for once.
+nlohmann::json identity_of(const OpenModel& open);
 
 // A device by name: auto, cpu, cuda, cuda:N.
 torch::Device parse_device(const std::string& name);

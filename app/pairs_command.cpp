@@ -128,7 +128,7 @@ ModelPtr guided_for(const OpenModel& open, const ConditionDeals& deals) {
 
 PairPlan plan_of(const PairsCommandOptions& options, const OpenModel& open) {
   PairPlan plan = options.plan;
-  plan.owner = {open.identity, open.guidance};
+  plan.owner = {identity_of(open), open.guidance};
   plan.tolerances = {options.tolerance, options.tolerance};
   plan.train.seed = options.seed;
   const bool last = options.seed == std::numeric_limits<int64_t>::max();

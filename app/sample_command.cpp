@@ -35,10 +35,10 @@ Drawing draw(const SampleCommandOptions& options, const OpenModel& open, const S
   if (options.name == kReference) {
     return draw_with_reference(start, options.tolerance, options.model.batch);
   }
-  const FieldDescription field = {open.card.prediction, open.card.schedule, open.guidance};
   constexpr int kDefaultNfe = 8;
   const int nfe = options.nfe == 0 && !is_solver_file(options.name) ? kDefaultNfe : options.nfe;
-  return draw_with_solver(start, resolve_solver(options.name, nfe, field, options.solver).solver,
+  return draw_with_solver(start,
+                          resolve_solver(options.name, nfe, open.field(), options.solver).solver,
                           options.model.batch);
 }
 

@@ -126,7 +126,7 @@ TEST_F(DistillCommand, RefusesWhatDoesNotFit) {
   expect_failure(command("--family bnss -o x"), 2, "did you mean 'bns'?");
   expect_failure(command("--optimizer sgd -o x"), 2, "optimizer");
   expect_failure(command("--memory some -o x"), 2, "memory");
-  expect_failure(command("--lm probes=0 -o x"), 2, "probes >= 1");
+  expect_failure(command("--lm probes=0 -o x"), 2, "probes and attempts >= 1");
   expect_failure(command("--lm dampng=1 -o x"), 2, "did you mean 'damping'?");
   expect_failure(command("--sigma0 -1 -o x"), 2, "must be positive");
   expect_failure(command("--init euler@vp --sigma0 2 -o x"), 2, "two changes of schedule");
