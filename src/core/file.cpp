@@ -5,10 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <memory>
 #include <sstream>
+#include <utility>
 
 #include "bespoke/core/error.h"
 
@@ -105,6 +108,48 @@ void make_folders(const fs::path& path) {
   if (::stat(text.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) {
     throw Error(ErrorKind::failed, fmt::format("'{}' is a file, a folder is needed", text));
   }
+}
+
+static std::vector<std::string> names_in(const fs::path& folder) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> listing(::opendir(folder.c_str()), ::closedir);
+  if (!listing) {
+    throw bad_input("cannot list the folder '{}': {}; check the path", folder.string(),
+                    std::strerror(errno));
+  }
+  std::vector<std::string> names;
+  while (const dirent* entry = ::readdir(listing.get())) {
+    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
+  }
+  return names;
+}
+
+// Folders on the way down, by what identifies one whatever the path that led to it.
+using Ancestors = std::vector<std::pair<dev_t, ino_t>>;
+
+static void list_below(const fs::path& folder, const std::string& prefix, Ancestors& ancestors,
+                       std::vector<std::string>& files) {
+  for (const std::string& name : names_in(folder)) {
+    struct stat status;
+    // A link to nothing is listed as well, so that whoever reads it says so.
+    if (::stat((folder / name).c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) {
+      files.push_back(prefix + name);
+      continue;
+    }
+    const std::pair<dev_t, ino_t> identity(status.st_dev, status.st_ino);
+    if (std::find(ancestors.begin(), ancestors.end(), identity) != ancestors.end()) continue;
+    ancestors.push_back(identity);
+    list_below(folder / name, prefix + name + "/", ancestors, files);
+    ancestors.pop_back();
+  }
+}
+
+std::vector<std::string> list_files(const fs::path& folder) {
+  std::vector<std::string> files;
+  Ancestors ancestors;
+  struct stat status;
+  if (::stat(folder.c_str(), &status) == 0) ancestors.emplace_back(status.st_dev, status.st_ino);
+  list_below(folder, "", ancestors, files);
+  return files;
 }
 
 }  // namespace bespoke

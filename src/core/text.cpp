@@ -106,6 +106,49 @@ std::vector<int64_t> parse_integer_list(const std::string& text, const std::stri
   return list;
 }
 
+static bool is_digit(char character) { return character >= '0' && character <= '9'; }
+
+// The run of digits from `begin` on, without leading zeros; `begin` is moved past it.
+static std::string take_number(const std::string& text, size_t& begin) {
+  while (begin < text.size() && text[begin] == '0') ++begin;
+  const size_t first = begin;
+  while (begin < text.size() && is_digit(text[begin])) ++begin;
+  return text.substr(first, begin - first);
+}
+
+bool natural_less(const std::string& left, const std::string& right) {
+  size_t i = 0;
+  size_t j = 0;
+  while (i < left.size() && j < right.size()) {
+    if (is_digit(left[i]) && is_digit(right[j])) {
+      const std::string a = take_number(left, i);
+      const std::string b = take_number(right, j);
+      if (a != b) return a.size() != b.size() ? a.size() < b.size() : a < b;
+    } else if (left[i] != right[j]) {
+      return static_cast<unsigned char>(left[i]) < static_cast<unsigned char>(right[j]);
+    } else {
+      ++i;
+      ++j;
+    }
+  }
+  const size_t left_rest = left.size() - i;
+  const size_t right_rest = right.size() - j;
+  return left_rest == 0 && right_rest == 0 ? left < right : left_rest < right_rest;
+}
+
+std::string grouped(int64_t count) {
+  std::string text = std::to_string(count);
+  for (size_t i = text.size(); i > 3 && is_digit(text[i - 4]); i -= 3) text.insert(i - 3, ",");
+  return text;
+}
+
+std::string lower_case(std::string text) {
+  for (char& character : text) {
+    if (character >= 'A' && character <= 'Z') character = static_cast<char>(character + 32);
+  }
+  return text;
+}
+
 std::string exact(double value) { return fmt::format("{}", value); }
 
 }  // namespace bespoke

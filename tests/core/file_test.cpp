@@ -1,7 +1,9 @@
 #include "bespoke/core/file.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "bespoke/core/error.h"
@@ -79,6 +81,32 @@ TEST_F(FileTest, TellsFilesFromFoldersAndNothing) {
   EXPECT_TRUE(is_file(folder_ / "x"));
   EXPECT_FALSE(is_file(folder_));
   EXPECT_FALSE(is_file(folder_ / "absent"));
+}
+
+TEST_F(FileTest, ListsFilesBelowAFolder) {
+  make_folders(folder_ / "a/b");
+  make_folders(folder_ / "empty");
+  make_folders(folder_ / ".hidden");
+  for (const auto& name : {"x", "a/y", "a/b/z", ".dot", ".hidden/w", "a/.dot"}) {
+    write_file_atomically(folder_ / name, "content");
+  }
+  std::vector<std::string> files = list_files(folder_);
+  std::sort(files.begin(), files.end());
+  EXPECT_EQ(files, (std::vector<std::string>{"a/b/z", "a/y", "x"}));
+  EXPECT_THROW(list_files(folder_ / "absent"), Error);
+  EXPECT_THROW(list_files(folder_ / "x"), Error);
+}
+
+TEST_F(FileTest, FollowsLinksButNotInCircles) {
+  make_folders(folder_ / "a");
+  make_folders(folder_ / "elsewhere");
+  write_file_atomically(folder_ / "elsewhere/x", "content");
+  ASSERT_EQ(::symlink("..", (folder_ / "a/up").c_str()), 0);
+  ASSERT_EQ(::symlink("nothing", (folder_ / "a/dangling").c_str()), 0);
+  ASSERT_EQ(::symlink("../elsewhere", (folder_ / "a/there").c_str()), 0);
+  std::vector<std::string> files = list_files(folder_);
+  std::sort(files.begin(), files.end());
+  EXPECT_EQ(files, (std::vector<std::string>{"a/dangling", "a/there/x", "elsewhere/x"}));
 }
 
 }  // namespace

@@ -26,6 +26,27 @@ TEST(Text, SuggestsTheNearestNameOrListsAll) {
             "unknown grid 'qqqqqq'; choose one of: a, b");
 }
 
+TEST(Text, SortsNamesAsPeopleDo) {
+  const std::vector<std::string> sorted = {"",  "01", "1",   "1a",  "2",     "10", "A2",
+                                           "a", "a2", "a2b", "a10", "a10/1", "b",  "\xc3\xa9"};
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    for (size_t j = 0; j < sorted.size(); ++j) {
+      EXPECT_EQ(natural_less(sorted[i], sorted[j]), i < j) << sorted[i] << " and " << sorted[j];
+    }
+  }
+  EXPECT_TRUE(natural_less("x99999999999999999999998", "x99999999999999999999999"));
+}
+
+TEST(Text, GroupsThousands) {
+  EXPECT_EQ(grouped(0), "0");
+  EXPECT_EQ(grouped(999), "999");
+  EXPECT_EQ(grouped(25000), "25,000");
+  EXPECT_EQ(grouped(-123456), "-123,456");
+  EXPECT_EQ(grouped(1234567), "1,234,567");
+}
+
+TEST(Text, LowersLettersOnly) { EXPECT_EQ(lower_case("A.JPG [Z\xc3\x89"), "a.jpg [z\xc3\x89"); }
+
 TEST(Text, ExactDecimalsReadBack) {
   for (const double value : {0.1, 1. / 3, 6.02e23, -5e-324, 0.30000000000000004}) {
     EXPECT_EQ(std::strtod(exact(value).c_str(), nullptr), value);

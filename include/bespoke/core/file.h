@@ -2,11 +2,12 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace bespoke {
 
 // LibTorch 2's wheels export the std::filesystem of another compiler, in which everything that
-// walks or makes folders crashes. Paths are safe; folders are made by the function below.
+// walks or makes folders crashes. Paths are safe; folders are made and walked by functions below.
 
 // Whether there is such a file, and it is not a folder.
 bool is_file(const std::filesystem::path& path);
@@ -23,5 +24,9 @@ void remove_unfinished(const std::filesystem::path& path);
 
 // Makes the folder and those above it that are missing.
 void make_folders(const std::filesystem::path& path);
+
+// The files in the folder and those below it, as paths from it, in no particular order. What is
+// hidden (".name") is left out; links are followed, but not into a folder they lie in.
+std::vector<std::string> list_files(const std::filesystem::path& folder);
 
 }  // namespace bespoke
