@@ -260,10 +260,9 @@ void write_png(const std::filesystem::path& path, const torch::Tensor& image, co
   write_file_atomically(path, session.bytes);
 }
 
-PngFile read_png(const std::filesystem::path& path) {
-  const std::string source = path.string();
+PngFile decode_png(std::string bytes, const std::string& source) {
   Session session;
-  session.bytes = read_file(path);
+  session.bytes = std::move(bytes);
   if (png_sig_cmp(reinterpret_cast<png_const_bytep>(session.bytes.data()), 0,
                   std::min<size_t>(session.bytes.size(), 8)) != 0) {
     throw bad_input("{}: not a PNG file; convert the image to PNG", source);
@@ -279,6 +278,10 @@ PngFile read_png(const std::filesystem::path& path) {
   if (!succeeds(session, read_pixels)) throw broken(source, session.message);
   if (session.channels % 2 == 0) pixels = over_white(pixels);
   return {pixels.permute({2, 0, 1}).contiguous(), text_of(session)};
+}
+
+PngFile read_png(const std::filesystem::path& path) {
+  return decode_png(read_file(path), path.string());
 }
 
 }  // namespace bespoke

@@ -18,6 +18,8 @@ void write_png(const std::filesystem::path&, const torch::Tensor&, const PngText
   throw missing();
 }
 
+PngFile decode_png(std::string, const std::string&) { throw missing(); }
+
 PngFile read_png(const std::filesystem::path&) { throw missing(); }
 
 }  // namespace bespoke

@@ -158,16 +158,19 @@ void write_wav(const std::filesystem::path& path, const torch::Tensor& audio, in
   write_file_atomically(path, file.bytes);
 }
 
-WavFile read_wav(const std::filesystem::path& path) {
-  const std::string source = path.string();
+WavFile decode_wav(std::string bytes, const std::string& source) {
   Memory file;
-  file.bytes = read_file(path);
+  file.bytes = std::move(bytes);
   check_whole(file.bytes, source);
   SF_INFO info = {};
   const Handle handle = open_wav(file, info, source);
   const std::vector<float> values = read_values(handle.get(), info.channels, source);
   const torch::Tensor frames = torch::tensor(values).reshape({-1, info.channels});
   return {frames.transpose(0, 1).contiguous(), info.samplerate};
+}
+
+WavFile read_wav(const std::filesystem::path& path) {
+  return decode_wav(read_file(path), path.string());
 }
 
 }  // namespace bespoke
@@ -182,6 +185,8 @@ static Error without_sndfile() {
 }
 
 void write_wav(const std::filesystem::path&, const torch::Tensor&, int) { throw without_sndfile(); }
+
+WavFile decode_wav(std::string, const std::string&) { throw without_sndfile(); }
 
 WavFile read_wav(const std::filesystem::path&) { throw without_sndfile(); }
 

@@ -5,12 +5,14 @@
 
 #include "bespoke/core/error.h"
 #include "bespoke/core/file.h"
+#include "hex.h"
 #include "refusal.h"
 #include "temporary_folder.h"
 
 namespace bespoke {
 namespace {
 
+using testing::from_hex;
 using testing::refusal;
 
 // Files made from the format's description and zlib alone, without libpng.
@@ -41,14 +43,6 @@ constexpr char kAlpha[] =
 constexpr char kGreyAlpha[] =
     "89504e470d0a1a0a0000000d4948445200000001000000010804000000b51c0c020000000b4944415478da63606e00"
     "00008900840a46df200000000049454e44ae426082";
-
-std::string from_hex(const std::string& hex) {
-  std::string bytes;
-  for (size_t i = 0; i < hex.size(); i += 2) {
-    bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
-  }
-  return bytes;
-}
 
 class Png : public ::testing::Test {
  protected:

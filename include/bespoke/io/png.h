@@ -13,7 +13,7 @@ namespace bespoke {
 // characters, without spaces at its ends or two in a row.
 using PngText = std::vector<std::pair<std::string, std::string>>;
 
-// Through libpng. In a build without it both functions throw an error that names the package to
+// Through libpng. In a build without it all functions throw an error that names the package to
 // install.
 struct PngFile {
   torch::Tensor image;  // uint8 [1 or 3, height, width]
@@ -29,5 +29,8 @@ void write_png(const std::filesystem::path& path, const torch::Tensor& image,
 // transparent is laid over white, as a viewer shows it. Values are as stored: gamma and colour
 // profiles are not applied. A file that is broken anywhere is bad input.
 PngFile read_png(const std::filesystem::path& path);
+
+// The same of a file in memory; `source` names it in messages.
+PngFile decode_png(std::string bytes, const std::string& source);
 
 }  // namespace bespoke

@@ -3,10 +3,11 @@
 #include <torch/types.h>
 
 #include <filesystem>
+#include <string>
 
 namespace bespoke {
 
-// Sound through libsndfile. In a build without it both functions throw an error that names the
+// Sound through libsndfile. In a build without it all functions throw an error that names the
 // package to install.
 
 struct WavFile {
@@ -20,5 +21,8 @@ void write_wav(const std::filesystem::path& path, const torch::Tensor& audio, in
 
 // Any encoding of the WAV format; a file that is broken or cut off is bad input.
 WavFile read_wav(const std::filesystem::path& path);
+
+// The same of a file in memory; `source` names it in messages.
+WavFile decode_wav(std::string bytes, const std::string& source);
 
 }  // namespace bespoke
