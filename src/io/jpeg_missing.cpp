@@ -1,0 +1,13 @@
+// In place of jpeg.cpp where libjpeg was not found.
+
+#include "bespoke/core/error.h"
+#include "bespoke/io/jpeg.h"
+
+namespace bespoke {
+
+torch::Tensor decode_jpeg(const std::string&, const std::string&) {
+  throw Error(ErrorKind::failed,
+              "this build has no JPEG; install libjpeg-dev and build Bespoke again");
+}
+
+}  // namespace bespoke
