@@ -7,6 +7,7 @@
 #include "bespoke/core/matrix.h"
 #include "bespoke/core/noise.h"
 #include "bespoke/core/progress.h"
+#include "bespoke/io/dataset.h"
 #include "bespoke/io/image.h"
 #include "bespoke/io/jpeg.h"
 #include "bespoke/io/npy.h"
