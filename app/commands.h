@@ -13,5 +13,6 @@ void add_pairs_command(CLI::App& app);
 void add_distill_command(CLI::App& app);
 void add_check_command(CLI::App& app);
 void add_compare_command(CLI::App& app);
+void add_train_command(CLI::App& app);
 
 }  // namespace bespoke

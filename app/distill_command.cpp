@@ -21,6 +21,7 @@
 #include "distill_starts.h"
 #include "model_options.h"
 #include "pairs_command.h"
+#include "run_folder.h"
 #include "space_option.h"
 
 namespace bespoke {

@@ -11,13 +11,6 @@
 
 namespace bespoke {
 
-// Claims the folder of a command for `options`, everything that decides its results. One that holds
-// another run is refused with what differs, and so is one that was not asked to be resumed.
-void claim_folder(const std::filesystem::path& folder, const nlohmann::json& options, bool resume);
-
-// The latter alone, before anything costly is done.
-void refuse_unless_resumed(const std::filesystem::path& folder, bool resume);
-
 // The folder of one distillation: checkpoint.json (where it has got to), log.jsonl (a line per
 // iteration) and, once it has ended, summary.json.
 class DistillRun {

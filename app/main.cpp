@@ -100,6 +100,7 @@ int parse_and_run(int argc, char** argv) {
   add_check_command(app);
   add_pairs_command(app);
   add_distill_command(app);
+  add_train_command(app);
   check_command(app, argc, argv);
   try {
     app.parse(argc, argv);

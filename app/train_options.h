@@ -1,0 +1,46 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "bespoke/model/card.h"
+#include "teachers/trainer.h"
+#include "teachers/transformer.h"
+#include "teachers/unet.h"
+
+namespace bespoke {
+
+// The flags of `bespoke train`.
+struct TrainCommandOptions {
+  std::vector<std::string> data;
+  std::string test;  // of a classifier
+  int64_t size = 0;  // as the data has it
+  std::string network = "transformer";
+  TransformerOptions transformer;
+  UNetOptions unet;
+  std::string schedule = "fm-ot", prediction = "velocity";
+  double class_dropout = 0.2;
+  TrainOptions train;
+  std::string device = "auto", dtype = "auto";
+  int threads = 0;
+  int64_t grid_every = 0;  // steps; 0: at the end only
+  std::string name, licence, source;
+  std::string output;
+  bool resume = false;
+
+  void add_to(CLI::App& command);
+  // Everything that can be wrong before the data is read.
+  void check() const;
+  bool is_classifier() const { return network == "classifier"; }
+  // All that decides the result.
+  nlohmann::json resolved() const;
+};
+
+// What the card of the trained model will say.
+ModelCard card_to_train(const TrainCommandOptions& options, int sample_rate);
+
+TeacherPtr make_teacher(const TrainCommandOptions& options, const NetworkShape& shape);
+
+}  // namespace bespoke

@@ -1,0 +1,25 @@
+#pragma once
+
+#include "teachers/network.h"
+
+namespace bespoke {
+
+// A small convolutional classifier whose last hidden layer serves as features for a Fréchet
+// distance.
+class Classifier : public torch::nn::Module {
+ public:
+  explicit Classifier(const NetworkShape& shape);
+  torch::Tensor features(const torch::Tensor& x);  // [batch, *sample] -> [batch, kFeatures]
+  torch::Tensor forward(const torch::Tensor& x);   // -> [batch, classes], logits
+
+  // Few, since a covariance needs more samples than there are features.
+  static constexpr int64_t kFeatures = 64;
+
+ private:
+  bool is_sound_;
+  std::vector<torch::nn::Conv2d> convolutions_;
+  std::vector<torch::nn::GroupNorm> norms_;
+  torch::nn::Linear hidden_ = nullptr, logits_ = nullptr;
+};
+
+}  // namespace bespoke

@@ -1,0 +1,48 @@
+#include "teachers/examples.h"
+
+#include <algorithm>
+
+namespace bespoke {
+
+namespace {
+
+torch::Tensor in_range(const torch::Tensor& samples) {
+  if (samples.scalar_type() != torch::kByte) return samples;
+  return samples.to(torch::kFloat).mul_(1 / 127.5).sub_(1);
+}
+
+torch::Tensor flip_half(const torch::Tensor& images) {
+  const torch::Tensor chosen = torch::rand({images.size(0), 1, 1, 1}, images.options()) < 0.5;
+  return torch::where(chosen, images.flip({3}), images);
+}
+
+// One shift for all of a batch: as good over many batches, and a slice instead of a gather.
+torch::Tensor shift_all(const torch::Tensor& images, int64_t most) {
+  const torch::Tensor padded = torch::constant_pad_nd(images, {most, most, most, most});
+  const torch::Tensor by = torch::randint(2 * most + 1, {2}, torch::kLong);
+  return padded.narrow(2, by[0].item<int64_t>(), images.size(2))
+      .narrow(3, by[1].item<int64_t>(), images.size(3));
+}
+
+}  // namespace
+
+Examples::Examples(const Dataset& dataset, torch::Device device)
+    : samples_(dataset.samples.to(device)),
+      labels_(dataset.labels.to(device)),
+      classes_(static_cast<int64_t>(dataset.classes.size())) {}
+
+NetworkShape Examples::shape() const { return {samples_.sizes().slice(1).vec(), classes_}; }
+
+Batch Examples::draw(int64_t batch, const AugmentOptions& augment) const {
+  const torch::Tensor chosen = torch::randint(count(), {batch}, labels_.options());
+  torch::Tensor samples = in_range(samples_.index_select(0, chosen));
+  if (augment.flip) samples = flip_half(samples);
+  if (augment.shift > 0) samples = shift_all(samples, augment.shift);
+  return {samples, labels_.index_select(0, chosen)};
+}
+
+Batch Examples::slice(int64_t begin, int64_t end) const {
+  return {in_range(samples_.slice(0, begin, end)), labels_.slice(0, begin, end)};
+}
+
+}  // namespace bespoke

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <torch/torch.h>
+
+#include <vector>
+
+#include "bespoke/io/dataset.h"
+#include "teachers/network.h"
+
+namespace bespoke {
+
+struct Batch {
+  torch::Tensor samples;  // float32 [batch, *sample] in [-1, 1]
+  torch::Tensor labels;   // int64 [batch]
+};
+
+struct AugmentOptions {
+  bool flip = false;  // images left to right, half of the time
+  int64_t shift = 0;  // images by up to so many pixels, what comes in is grey
+};
+
+// A dataset on the device it is trained on, drawn from at random.
+class Examples {
+ public:
+  Examples(const Dataset& dataset, torch::Device device);
+
+  NetworkShape shape() const;
+  int64_t count() const { return labels_.size(0); }
+  // From LibTorch's generator of the device.
+  Batch draw(int64_t batch, const AugmentOptions& augment) const;
+  Batch slice(int64_t begin, int64_t end) const;
+
+ private:
+  torch::Tensor samples_, labels_;
+  int64_t classes_;
+};
+
+}  // namespace bespoke

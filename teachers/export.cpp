@@ -1,0 +1,102 @@
+#include "teachers/export.h"
+
+#include <torch/csrc/jit/frontend/tracer.h>
+#include <torch/script.h>
+
+#include <algorithm>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "bespoke/core/file.h"
+
+namespace bespoke {
+
+namespace {
+
+using Tensors = std::vector<torch::Tensor>;
+
+// Holds the same tensors as the network, so that the recording finds them as attributes.
+torch::jit::Module holder_of(const torch::nn::Module& network) {
+  torch::jit::Module holder("Network");
+  const auto attribute = [](std::string name) {
+    std::replace(name.begin(), name.end(), '.', '_');
+    return name;
+  };
+  for (const auto& item : network.named_parameters())
+    holder.register_parameter(attribute(item.key()), item.value(), false);
+  for (const auto& item : network.named_buffers())
+    holder.register_buffer(attribute(item.key()), item.value());
+  return holder;
+}
+
+torch::jit::Module record(const torch::nn::Module& network, const Tensors& examples,
+                          const std::vector<std::string>& names,
+                          const std::function<torch::Tensor(const Tensors&)>& forward) {
+  torch::NoGradGuard no_grad;
+  torch::jit::Module holder = holder_of(network);
+  const auto call = [&](torch::jit::Stack inputs) -> torch::jit::Stack {
+    Tensors arguments;
+    for (const auto& input : inputs) arguments.push_back(input.toTensor());
+    return {forward(arguments)};
+  };
+  const auto traced = torch::jit::tracer::trace(
+      {examples.begin(), examples.end()}, call, [](const torch::Tensor&) { return std::string(); },
+      true, false, &holder, names);
+  const auto function = holder._ivalue()->compilation_unit()->create_function(
+      c10::QualifiedName(*holder.type()->name(), "forward"), traced.first->graph);
+  holder.type()->addMethod(function);
+  return holder;
+}
+
+void save_in_half(const torch::jit::Module& recorded, const std::filesystem::path& path) {
+  torch::jit::Module module = recorded.deepcopy();  // the recorded one shares the network's weights
+  module.eval();
+  module.to(torch::kHalf);
+  std::ostringstream stream;
+  module.save(stream);
+  write_file_atomically(path, stream.str());
+}
+
+torch::Tensor example_batch(const NetworkShape& shape) {
+  std::vector<int64_t> sizes = {2};
+  sizes.insert(sizes.end(), shape.sample.begin(), shape.sample.end());
+  return torch::zeros(sizes);
+}
+
+}  // namespace
+
+void export_teacher(TeacherNetwork& network, const NetworkShape& shape,
+                    const std::filesystem::path& path) {
+  const Tensors examples = {example_batch(shape), torch::full({2}, 0.5),
+                            torch::zeros({2}, torch::kLong)};
+  save_in_half(record(network, examples, {"x", "t", "y"},
+                      [&](const Tensors& in) { return network.forward(in[0], in[1], in[2]); }),
+               path);
+}
+
+void export_features(Classifier& network, const NetworkShape& shape,
+                     const std::filesystem::path& path) {
+  save_in_half(record(network, {example_batch(shape)}, {"x"},
+                      [&](const Tensors& in) { return network.features(in[0]); }),
+               path);
+}
+
+std::string teacher_card_text(const ModelCard& card, const NetworkShape& shape) {
+  nlohmann::ordered_json json = {
+      {"format", card.format},
+      {"weights", card.weights.filename().string()},
+      {"sample_shape", shape.sample},
+      {"prediction", to_string(card.prediction)},
+      {"schedule", card.schedule->describe()},
+      {"time", {{"convention", "noise-to-data"}}},
+      {"conditions", {{{"name", "y"}, {"classes", shape.classes}, {"null", shape.null_class()}}}}};
+  if (!card.name.empty()) json["name"] = card.name;
+  if (card.input_scaling == InputScaling::edm) json["input_scaling"] = "edm";
+  if (!card.licence.empty()) json["licence"] = card.licence;
+  if (!card.source.empty()) json["source"] = card.source;
+  if (card.sample_rate > 0) json["sample_rate"] = card.sample_rate;
+  return json.dump(2) + "\n";
+}
+
+}  // namespace bespoke

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "bespoke/model/card.h"
+#include "teachers/classifier.h"
+#include "teachers/network.h"
+
+namespace bespoke {
+
+// Writes networks as TorchScript, weights in half precision, by recording one call on the CPU; the
+// file runs on any device, in any precision and with any batch.
+void export_teacher(TeacherNetwork& network, const NetworkShape& shape,
+                    const std::filesystem::path& path);
+// Its features.
+void export_features(Classifier& network, const NetworkShape& shape,
+                     const std::filesystem::path& path);
+
+// The card of a teacher as JSON, its weights in a file beside it.
+std::string teacher_card_text(const ModelCard& card, const NetworkShape& shape);
+
+}  // namespace bespoke

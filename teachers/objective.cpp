@@ -1,0 +1,69 @@
+#include "teachers/objective.h"
+
+#include <array>
+
+#include "bespoke/path/prediction.h"
+
+namespace bespoke {
+
+namespace {
+
+// Schedules are plain functions of one number, so they are tabulated once, at times this fine.
+constexpr int64_t kTimes = 8192;
+
+// A row of: what the network is told of the time, alpha and sigma times the input's scale, and the
+// weights of data and noise in what it should answer.
+std::array<double, 6> path_row(const ModelCard& card, double t) {
+  const SchedulePoint p = card.schedule->at(t);
+  const auto target = output_in_terms_of_data_and_noise(card.prediction, p);
+  return {network_time(card.time, *card.schedule, t).value,
+          network_input_scale(card.input_scaling, *card.schedule, t).value,
+          p.alpha,
+          p.sigma,
+          target.data,
+          target.noise};
+}
+
+torch::Tensor path_table(const ModelCard& card) {
+  const torch::Tensor table = torch::empty({kTimes, 6}, torch::kDouble);
+  for (int64_t i = 0; i < kTimes; ++i) {
+    const auto row = path_row(card, (static_cast<double>(i) + 0.5) / kTimes);
+    for (size_t k = 0; k < row.size(); ++k) table[i][static_cast<int64_t>(k)] = row[k];
+  }
+  return table.to(torch::kFloat);
+}
+
+torch::Tensor drop_classes(const torch::Tensor& labels, int64_t null_class, double probability) {
+  const torch::Tensor dropped =
+      torch::rand(labels.sizes(), labels.options().dtype(torch::kFloat)) < probability;
+  return labels.masked_fill(dropped, null_class);
+}
+
+}  // namespace
+
+Loss denoising_loss(TeacherPtr network, const ModelCard& card, const NetworkShape& shape,
+                    double class_dropout, torch::Device device, torch::ScalarType dtype) {
+  const torch::Tensor table = path_table(card).to(device);
+  std::vector<int64_t> column(shape.sample.size() + 1, 1);
+  column[0] = -1;
+  return [=](const Batch& batch) {
+    const torch::Tensor& data = batch.samples;
+    const torch::Tensor noise = torch::randn_like(data);
+    const torch::Tensor drawn = torch::randint(kTimes, {data.size(0)}, batch.labels.options());
+    const auto row = table.index_select(0, drawn).unbind(1);
+    const auto at = [&](size_t k) { return row[k].view(column); };
+    const torch::Tensor x = at(1) * (at(2) * data + at(3) * noise);
+    const torch::Tensor y = drop_classes(batch.labels, shape.null_class(), class_dropout);
+    const torch::Tensor answer = network->forward(x.to(dtype), row[0], y).to(torch::kFloat);
+    return torch::mse_loss(answer, at(4) * data + at(5) * noise);
+  };
+}
+
+Loss class_loss(std::shared_ptr<Classifier> network, torch::ScalarType dtype) {
+  return [=](const Batch& batch) {
+    const torch::Tensor logits = network->forward(batch.samples.to(dtype)).to(torch::kFloat);
+    return torch::nll_loss(torch::log_softmax(logits, 1), batch.labels);
+  };
+}
+
+}  // namespace bespoke

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <functional>
+
+#include "bespoke/model/card.h"
+#include "teachers/classifier.h"
+#include "teachers/examples.h"
+#include "teachers/network.h"
+
+namespace bespoke {
+
+// A training loss: the mean over a batch, differentiable in the network's weights.
+using Loss = std::function<torch::Tensor(const Batch&)>;
+
+// E | f(x_t, t, y) - f* |^2 with x_t = alpha x_1 + sigma eps and f* the card's prediction of x_1
+// and eps, in mean squares: of velocity the conditional flow-matching loss, of noise DDPM's. t is
+// uniform on (0, 1), and the class is dropped with probability `class_dropout`, for guidance.
+Loss denoising_loss(TeacherPtr network, const ModelCard& card, const NetworkShape& shape,
+                    double class_dropout, torch::Device device, torch::ScalarType dtype);
+
+// Cross entropy of the class.
+Loss class_loss(std::shared_ptr<Classifier> network, torch::ScalarType dtype);
+
+}  // namespace bespoke
