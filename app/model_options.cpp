@@ -17,6 +17,7 @@
 #include "bespoke/model/guidance.h"
 #include "bespoke/model/mixture.h"
 #include "condition_options.h"
+#include "embedded_models.h"
 
 namespace bespoke {
 
@@ -109,7 +110,8 @@ void open_card(const ModelOptions& options, OpenModel& open) {
         "--prediction",
         options.model);
   }
-  open.card = read_model_card(options.model);
+  const auto embedded = embedded_card(options.model);
+  open.card = read_model_card(embedded.empty() ? std::filesystem::path(options.model) : embedded);
   open.device = parse_device(options.device);
   const TorchScriptOptions script = {open.device, open.dtype};
   open.network = load_network(open.card, script);
@@ -205,9 +207,11 @@ void add_path_options(CLI::App& command, std::string& schedule, std::string& pre
 void ModelOptions::add_to(CLI::App& command) {
   command
       .add_option("--model", model,
-                  "a model card (model.json), or analytic:mixture with options as "
-                  "analytic:mixture:dim=192,components=12,classes=0,seed=0,spread=0.6,"
-                  "min_deviation=0.08,max_deviation=0.23")
+                  "a model card (model.json), an embedded model (" +
+                      fmt::format("{}", fmt::join(embedded_model_names(), ", ")) +
+                      "), or analytic:mixture with options as "
+                      "analytic:mixture:dim=192,components=12,classes=0,seed=0,spread=0.6,"
+                      "min_deviation=0.08,max_deviation=0.23")
       ->capture_default_str();
   command.add_option("--schedule", schedule,
                      schedule_help() + " (analytic models only; default fm-ot)");

@@ -4,6 +4,7 @@ include(CMakePackageConfigHelpers)
 set(config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/bespoke)
 install(TARGETS bespoke bespoke_options EXPORT bespokeTargets)
 install(TARGETS bespoke_cli RUNTIME)
+install(DIRECTORY models DESTINATION ${CMAKE_INSTALL_DATADIR}/bespoke)
 install(DIRECTORY include/bespoke DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT bespokeTargets NAMESPACE bespoke:: DESTINATION ${config_dir})
 configure_package_config_file(cmake/bespokeConfig.cmake.in bespokeConfig.cmake

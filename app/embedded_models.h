@@ -1,0 +1,21 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace bespoke {
+
+// The small models that come with the program: in the sources' models/ where it was built, or in
+// share/bespoke/models beside where it was installed.
+
+// Their names, which --model takes as it takes a card.
+std::vector<std::string> embedded_model_names();
+
+// The card of the model with this name; empty if there is none.
+std::filesystem::path embedded_card(const std::string& name);
+
+// The features that go with them, for Fréchet distances.
+std::filesystem::path embedded_features();
+
+}  // namespace bespoke
