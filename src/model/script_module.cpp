@@ -70,6 +70,11 @@ std::string last_error_line(const std::string& traceback) {
   return last;
 }
 
+std::string describe_result(const torch::IValue& result) {
+  if (!result.isTensor()) return "no tensor";
+  return fmt::format("a tensor of shape {}", fmt::join(result.toTensor().sizes(), "x"));
+}
+
 }  // namespace
 
 ScriptModule::ScriptModule(const std::filesystem::path& path, const std::string& expected_sha256,
@@ -81,6 +86,22 @@ ScriptModule::ScriptModule(const std::filesystem::path& path, const std::string&
 
 torch::Tensor ScriptModule::call(const std::vector<torch::Tensor>& arguments,
                                  const std::vector<int64_t>& shape) const {
+  return call_in_pieces(arguments, "as the card says",
+                        [&](const torch::IValue& result, const torch::Tensor& input) {
+                          return with_shape(result, input, shape);
+                        });
+}
+
+torch::Tensor ScriptModule::call(const torch::Tensor& input) const {
+  return call_in_pieces({input},
+                        fmt::format("on an input of shape {}", fmt::join(input.sizes(), "x")),
+                        [&](const torch::IValue& result, const torch::Tensor& piece) {
+                          return with_batch(result, piece);
+                        });
+}
+
+torch::Tensor ScriptModule::call_in_pieces(const std::vector<torch::Tensor>& arguments,
+                                           const std::string& manner, const Accept& accept) const {
   const int64_t batch = arguments.front().size(0);
   std::vector<torch::Tensor> parts;
   for (int64_t begin = 0; begin < batch;) {
@@ -88,7 +109,7 @@ torch::Tensor ScriptModule::call(const std::vector<torch::Tensor>& arguments,
     std::vector<torch::Tensor> piece;
     for (const auto& argument : arguments) piece.push_back(argument.slice(0, begin, end));
     try {
-      parts.push_back(call_once(piece, shape));
+      parts.push_back(accept(forward(piece, manner), piece.front()));
       begin = end;
     } catch (const std::exception& error) {
       // With gradients it is the graph that does not fit, and pieces of it would be kept as well.
@@ -105,32 +126,38 @@ int64_t ScriptModule::parameter_count() const {
   return count;
 }
 
-torch::Tensor ScriptModule::call_once(const std::vector<torch::Tensor>& arguments,
-                                      const std::vector<int64_t>& shape) const {
-  const torch::IValue result = forward(arguments);
-  std::vector<int64_t> expected = {arguments.front().size(0)};
+torch::Tensor ScriptModule::with_shape(const torch::IValue& result, const torch::Tensor& input,
+                                       const std::vector<int64_t>& shape) const {
+  std::vector<int64_t> expected = {input.size(0)};
   expected.insert(expected.end(), shape.begin(), shape.end());
   if (!result.isTensor() || result.toTensor().sizes() != torch::IntArrayRef(expected)) {
     throw bad_input(
         "{} returned {} for an input of shape {}, the card says {}; its sample_shape or the model "
         "is wrong",
-        path_,
-        result.isTensor()
-            ? fmt::format("a tensor of shape {}", fmt::join(result.toTensor().sizes(), "x"))
-            : "no tensor",
-        fmt::join(arguments.front().sizes(), "x"), fmt::join(expected, "x"));
+        path_, describe_result(result), fmt::join(input.sizes(), "x"), fmt::join(expected, "x"));
   }
   return result.toTensor();
 }
 
-torch::IValue ScriptModule::forward(const std::vector<torch::Tensor>& arguments) const {
+torch::Tensor ScriptModule::with_batch(const torch::IValue& result,
+                                       const torch::Tensor& input) const {
+  if (!result.isTensor() || result.toTensor().dim() == 0 ||
+      result.toTensor().size(0) != input.size(0)) {
+    throw bad_input("{} returned {} for an input of shape {}, expected one row for each of the {}",
+                    path_, describe_result(result), fmt::join(input.sizes(), "x"), input.size(0));
+  }
+  return result.toTensor();
+}
+
+torch::IValue ScriptModule::forward(const std::vector<torch::Tensor>& arguments,
+                                    const std::string& manner) const {
   try {
     // Running a module is not declared const, though it leaves this one as it was.
     torch::jit::Module module = module_;
     return module.forward({arguments.begin(), arguments.end()});
   } catch (const std::exception& error) {
     if (is_out_of_memory(error)) throw;
-    throw bad_input("{} failed when it was called as the card says: {}", path_,
+    throw bad_input("{} failed when it was called {}: {}", path_, manner,
                     last_error_line(error.what()));
   }
 }

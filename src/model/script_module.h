@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,14 +24,24 @@ class ScriptModule {
   // Calls forward(arguments ...); the result must be a tensor of `shape` behind the batch.
   torch::Tensor call(const std::vector<torch::Tensor>& arguments,
                      const std::vector<int64_t>& shape) const;
+  // The same of a network that no card describes: a tensor of any shape behind the batch.
+  torch::Tensor call(const torch::Tensor& input) const;
 
   const TorchScriptOptions& options() const { return options_; }
   int64_t parameter_count() const;
 
  private:
-  torch::Tensor call_once(const std::vector<torch::Tensor>& arguments,
-                          const std::vector<int64_t>& shape) const;
-  torch::IValue forward(const std::vector<torch::Tensor>& arguments) const;
+  // The tensor in a result for `input`; throws bad input if it is not what was asked for.
+  using Accept =
+      std::function<torch::Tensor(const torch::IValue& result, const torch::Tensor& input)>;
+  // `manner` completes "it failed when it was called ...".
+  torch::Tensor call_in_pieces(const std::vector<torch::Tensor>& arguments,
+                               const std::string& manner, const Accept& accept) const;
+  torch::IValue forward(const std::vector<torch::Tensor>& arguments,
+                        const std::string& manner) const;
+  torch::Tensor with_shape(const torch::IValue& result, const torch::Tensor& input,
+                           const std::vector<int64_t>& shape) const;
+  torch::Tensor with_batch(const torch::IValue& result, const torch::Tensor& input) const;
   void shrink(int64_t failed) const;
 
   std::string path_;

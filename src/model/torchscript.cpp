@@ -79,6 +79,14 @@ NetworkPtr load_network(const ModelCard& card, const TorchScriptOptions& options
   return std::make_shared<ScriptModule>(card.weights, card.weights_sha256, options);
 }
 
+NetworkPtr load_network(const std::filesystem::path& file, const TorchScriptOptions& options) {
+  return std::make_shared<ScriptModule>(file, "", options);
+}
+
+torch::Tensor call_network(const ScriptModule& network, const torch::Tensor& x) {
+  return network.call(x.to(network.options().device, network.options().dtype));
+}
+
 ModelPtr network_model(NetworkPtr network, const ModelCard& card) {
   return std::make_shared<TorchScriptModel>(std::move(network), card);
 }

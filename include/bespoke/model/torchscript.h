@@ -1,5 +1,7 @@
 #pragma once
 
+#include <filesystem>
+
 #include "bespoke/model/card.h"
 #include "bespoke/model/model.h"
 
@@ -18,6 +20,10 @@ using NetworkPtr = std::shared_ptr<const ScriptModule>;
 // pieces of that size. Errors say what is wrong with the file: missing, truncated, not TorchScript,
 // weights of another card, or an operator this LibTorch lacks.
 NetworkPtr load_network(const ModelCard& card, const TorchScriptOptions& options = {});
+// The same of a file that no card describes, called on x [batch, ...] alone as call_network does;
+// its result has the batch in front and any shape behind it.
+NetworkPtr load_network(const std::filesystem::path& file, const TorchScriptOptions& options = {});
+torch::Tensor call_network(const ScriptModule& network, const torch::Tensor& x);
 int64_t parameter_count(const ScriptModule& network);
 torch::Device network_device(const ScriptModule& network);
 
