@@ -28,6 +28,8 @@
 #include "bespoke/io/wav.h"
 #include "bespoke/io/zip.h"
 #include "bespoke/measure/compare.h"
+#include "bespoke/measure/features.h"
+#include "bespoke/measure/frechet.h"
 #include "bespoke/measure/probe.h"
 #include "bespoke/model/card.h"
 #include "bespoke/model/fields.h"

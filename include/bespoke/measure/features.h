@@ -1,0 +1,52 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bespoke/measure/frechet.h"
+#include "bespoke/model/torchscript.h"
+
+namespace bespoke {
+
+struct FeatureOptions {
+  torch::Device device = torch::kCPU;
+  double least = -1, most = 1;  // value range of the samples
+  // What the extractor expects that range to be mapped to, linearly and clipped at its ends as
+  // written images are; none: samples as they are.
+  std::optional<std::pair<double, double>> range;
+  int64_t size = 0;  // height and width that images are resized to, 0: as they are
+};
+
+// What makes samples comparable as sets: a TorchScript module x [batch, ...] -> [batch, d], or
+// [batch, d, 1, 1], in float32. An Inception network makes the Frechet distance the FID.
+class FeatureExtractor {
+ public:
+  FeatureExtractor(const std::filesystem::path& file, const FeatureOptions& options);
+
+  // [batch, d] of samples [batch, ...]. Bad input: what came back is not that, in one sentence.
+  // Diverged: it holds numbers that are not finite.
+  torch::Tensor operator()(const torch::Tensor& samples) const;
+
+  // d, for samples of this shape (without the batch); found by asking for those of a grey one.
+  int64_t dimension(const std::vector<int64_t>& sample_shape) const;
+
+ private:
+  torch::Tensor prepare(const torch::Tensor& samples) const;
+
+  std::string file_;
+  FeatureOptions options_;
+  NetworkPtr network_;
+};
+
+// Any such function; a FeatureExtractor, or one that decodes first.
+using FeatureFunction = std::function<torch::Tensor(const torch::Tensor& samples)>;
+
+// The statistics of samples [count, ...], `batch` at a time.
+FeatureStatistics feature_statistics(const FeatureFunction& features, const torch::Tensor& samples,
+                                     int64_t batch,
+                                     const std::function<void(double)>& on_progress = {});
+
+}  // namespace bespoke

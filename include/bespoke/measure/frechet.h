@@ -1,0 +1,55 @@
+#pragma once
+
+#include <torch/types.h>
+
+#include <cstdint>
+#include <string>
+
+namespace bespoke {
+
+// The mean and covariance of features, in float64 on the CPU: all that the Frechet distance knows
+// of a set of samples.
+struct FeatureStatistics {
+  torch::Tensor mean;        // [d]
+  torch::Tensor covariance;  // [d, d], unbiased: over count - 1
+  int64_t count = 0;
+};
+
+// Statistics of features that come in batches. Each batch is centred on its own mean and merged by
+// Chan's update, so a mean far from zero costs no digits and the batching none that matter.
+class FeatureAccumulator {
+ public:
+  // features: [batch, d], any floating type, on any device. Bad input: another rank or another d.
+  void add(const torch::Tensor& features);
+  int64_t count() const { return count_; }
+  // Bad input where there are too few for a covariance, see require_enough_samples.
+  FeatureStatistics statistics() const;
+
+ private:
+  torch::Tensor mean_, scatter_;  // scatter: sum of (f - mean)(f - mean)^T
+  int64_t count_ = 0;
+};
+
+// A covariance of d features has full rank from d + 1 samples on; with fewer the distance would be
+// a number about their scarcity. Bad input that says how many are needed; `whose` they are.
+void require_enough_samples(int64_t count, int64_t dimension, const std::string& whose);
+
+// The distance of Frechet (Wasserstein-2, squared) between the Gaussians with these moments,
+//   |m1 - m2|^2 + tr(C1 + C2 - 2 (C1^1/2 C2 C1^1/2)^1/2).
+// Both square roots R of A are checked: where |R R - A| / |A| (Frobenius) exceeds kRootBound the
+// result is an error rather than a figure. Eigenvalues that rounding made negative count as zero.
+constexpr double kRootBound = 1e-9;
+double frechet_distance(const FeatureStatistics& first, const FeatureStatistics& second);
+
+// The same from one set of samples to many: its square root is taken once.
+class FrechetDistance {
+ public:
+  explicit FrechetDistance(FeatureStatistics origin);
+  double to(const FeatureStatistics& other) const;
+
+ private:
+  FeatureStatistics origin_;
+  torch::Tensor root_;  // of the covariance
+};
+
+}  // namespace bespoke
