@@ -24,6 +24,7 @@
 #include "bespoke/distill/state.h"
 #include "bespoke/io/safetensors.h"
 #include "bespoke/io/solver_file.h"
+#include "bespoke/io/tensor_cache.h"
 #include "bespoke/io/tensor_file.h"
 #include "bespoke/io/wav.h"
 #include "bespoke/io/zip.h"

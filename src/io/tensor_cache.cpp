@@ -1,0 +1,66 @@
+#include "bespoke/io/tensor_cache.h"
+
+#include <fmt/ranges.h>
+#include <torch/torch.h>
+
+#include "bespoke/core/error.h"
+#include "bespoke/core/file.h"
+#include "bespoke/core/sha256.h"
+
+namespace bespoke {
+
+namespace {
+
+constexpr char kKey[] = "bespoke_cache_key";
+constexpr char kChecksum[] = "sha256";
+
+std::string checksum(const TensorCache::Tensors& tensors) {
+  std::string digests;
+  for (const auto& [name, tensor] : tensors) digests += name + " " + tensor_sha256(tensor) + "\n";
+  return sha256(digests);
+}
+
+bool says(const TensorFile& file, const std::string& entry, const std::string& value) {
+  const auto found = file.metadata.find(entry);
+  return found != file.metadata.end() && found->second == value;
+}
+
+}  // namespace
+
+std::string tensor_sha256(const torch::Tensor& tensor) {
+  const torch::Tensor plain = tensor.detach().to(torch::kCPU).contiguous();
+  std::string content = fmt::format("{} {} ", torch::toString(plain.scalar_type()),
+                                    fmt::join(plain.sizes(), "x"));
+  content.append(static_cast<const char*>(plain.data_ptr()), plain.nbytes());
+  return sha256(content);
+}
+
+TensorCache::TensorCache(const std::filesystem::path& folder) : folder_(folder) {
+  make_folders(folder);
+}
+
+std::filesystem::path TensorCache::file_of(const std::string& key) const {
+  return folder_ / (sha256(key) + ".safetensors");
+}
+
+std::optional<TensorCache::Tensors> TensorCache::find(const nlohmann::json& key) const {
+  const std::string text = key.dump();
+  if (!is_on() || !is_file(file_of(text))) return {};
+  try {
+    const TensorFile file = read_safetensors(file_of(text));
+    if (!says(file, kKey, text) || !says(file, kChecksum, checksum(file.tensors))) return {};
+    return file.tensors;
+  } catch (const Error& error) {
+    // What cannot be read is as good as absent: it is made anew and replaced.
+    if (error.kind() != ErrorKind::bad_input) throw;
+    return {};
+  }
+}
+
+void TensorCache::keep(const nlohmann::json& key, const Tensors& tensors) const {
+  if (!is_on()) return;
+  const std::string text = key.dump();
+  write_safetensors(file_of(text), {tensors, {{kKey, text}, {kChecksum, checksum(tensors)}}});
+}
+
+}  // namespace bespoke

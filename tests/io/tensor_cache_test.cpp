@@ -1,0 +1,73 @@
+#include "bespoke/io/tensor_cache.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "bespoke/core/error.h"
+#include "bespoke/core/file.h"
+#include "bespoke/core/sha256.h"
+#include "temporary_folder.h"
+
+namespace bespoke {
+namespace {
+
+using nlohmann::json;
+
+class TensorCacheTest : public ::testing::Test {
+ protected:
+  std::filesystem::path file_of(const json& key) const {
+    return folder_ / (sha256(key.dump()) + ".safetensors");
+  }
+
+  testing::TemporaryFolder temporary_;
+  std::filesystem::path folder_ = temporary_.path() / "a/b";
+  TensorCache cache_{folder_};
+  const json key_ = {{"model", "m"}, {"tolerance", 1e-6}};
+  const TensorCache::Tensors tensors_ = {{"x", torch::arange(12, torch::kDouble).reshape({3, 4})},
+                                         {"n", torch::arange(3)}};
+};
+
+TEST_F(TensorCacheTest, FindsWhatWasKeptUnderItsKeyOnly) {
+  EXPECT_FALSE(cache_.find(key_));
+  cache_.keep(key_, tensors_);
+  const auto found = TensorCache(folder_).find(key_);
+  ASSERT_TRUE(found);
+  EXPECT_TRUE(torch::equal(found->at("x"), tensors_.at("x")));
+  EXPECT_TRUE(torch::equal(found->at("n"), tensors_.at("n")));
+  json other = key_;
+  other["tolerance"] = 1e-7;
+  EXPECT_FALSE(cache_.find(other));
+  cache_.keep(key_, {{"x", torch::zeros({1})}});
+  EXPECT_EQ(cache_.find(key_)->size(), 1u);
+}
+
+TEST_F(TensorCacheTest, DoesNotTrustBrokenAlteredOrForeignFiles) {
+  cache_.keep(key_, tensors_);
+  const std::string good = read_file(file_of(key_));
+  std::string altered = good;
+  altered[altered.size() - 3] ^= 1;
+  for (const std::string& content :
+       {std::string(), std::string("nonsense"), good.substr(0, good.size() - 1), altered}) {
+    write_file_atomically(file_of(key_), content);
+    EXPECT_FALSE(cache_.find(key_));
+  }
+  const json other = {{"model", "another"}};
+  cache_.keep(other, tensors_);
+  write_file_atomically(file_of(key_), read_file(file_of(other)));
+  EXPECT_FALSE(cache_.find(key_));
+  write_safetensors(file_of(key_), {tensors_, {}});
+  EXPECT_FALSE(cache_.find(key_));
+  write_file_atomically(file_of(key_), good);
+  EXPECT_TRUE(cache_.find(key_));
+}
+
+TEST_F(TensorCacheTest, WithoutAFolderKeepsNothing) {
+  const TensorCache off;
+  off.keep(key_, tensors_);
+  EXPECT_FALSE(off.find(key_));
+  write_file_atomically(temporary_.path() / "file", "");
+  EXPECT_THROW(TensorCache(temporary_.path() / "file"), Error);
+}
+
+}  // namespace
+}  // namespace bespoke
