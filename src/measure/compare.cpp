@@ -2,6 +2,7 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <chrono>
 #include <limits>
 
@@ -15,16 +16,56 @@ namespace bespoke {
 
 namespace {
 
+// A solver's samples, or the reference's, as they are looked at.
+struct View {
+  torch::Tensor measured;  // what errors are of
+  torch::Tensor shown;     // what features are of and what is kept: decoded, where it can be
+};
+
+View view_of(const torch::Tensor& x, const CompareOptions& options, bool kept) {
+  const bool errors_decoded = options.decode && options.errors_of_decoded;
+  // Decoding may cost as much as sampling: only where something looks at it.
+  if (!options.decode || !(errors_decoded || options.features || kept)) return {x, x};
+  const torch::NoGradGuard no_grad;
+  const torch::Tensor decoded = options.decode(x);
+  return {errors_decoded ? decoded : x, decoded};
+}
+
+// The first samples, as they come batch by batch.
+class Keeper {
+ public:
+  explicit Keeper(int64_t most) : most_(most) {}
+  void add(const torch::Tensor& samples) {
+    const int64_t missing = std::min(most_ - count_, samples.size(0));
+    if (missing <= 0) return;
+    parts_.push_back(samples.slice(0, 0, missing).to(torch::kCPU, torch::kFloat).clone());
+    count_ += missing;
+  }
+  torch::Tensor samples() const { return parts_.empty() ? torch::Tensor() : torch::cat(parts_); }
+
+ private:
+  int64_t most_, count_ = 0;
+  std::vector<torch::Tensor> parts_;
+};
+
 // What one solver did on all samples so far.
 struct Record {
+  explicit Record(int64_t keep) : keeper(keep) {}
   std::vector<double> errors;  // mean squared, of each sample
   double seconds = 0;
   bool diverged = false;
+  bool features_failed = false;
+  FeatureAccumulator features;
+  Keeper keeper;
 };
 
-double seconds_since(std::chrono::steady_clock::time_point time) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - time).count();
-}
+// What the reference is known by, over all samples.
+struct Truth {
+  explicit Truth(int64_t keep) : keeper(keep) {}
+  std::vector<double> powers;
+  FeatureAccumulator features;
+  Keeper keeper;
+};
 
 // One batch of noise, with its truth.
 struct Round {
@@ -32,81 +73,164 @@ struct Round {
   torch::Tensor noise;
   Conditions conditions;
   int64_t first_sample;
-  torch::Tensor expected;  // decoded, where there is a decoder
+  torch::Tensor expected;  // what errors are measured from
 };
 
-torch::Tensor decoded(const CompareOptions& options, const torch::Tensor& x) {
-  const torch::NoGradGuard no_grad;
-  return options.decode ? options.decode(x) : x;
+double seconds_since(std::chrono::steady_clock::time_point time) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - time).count();
+}
+
+// Runs work; whether it ended without anything becoming infinite.
+template <class Work>
+bool stays_finite(const Work& work) {
+  try {
+    work();
+    return true;
+  } catch (const Error& error) {
+    // One solver's failure is a result about that solver, not about the others.
+    if (error.kind() != ErrorKind::diverged) throw;
+    return false;
+  }
 }
 
 void run_solver(const NsSolver& solver, const Round& round, const CompareOptions& options,
                 Record& record) {
   if (record.diverged) return;
-  try {
+  torch::Tensor x;
+  record.diverged = !stays_finite([&] {
     const auto begun = std::chrono::steady_clock::now();
-    const torch::Tensor x =
-        sample(solver, round.field, round.noise, round.conditions, nullptr, round.first_sample);
+    x = sample(solver, round.field, round.noise, round.conditions, nullptr, round.first_sample);
     x.flatten().slice(0, 0, 1).cpu();  // a device works on its own until it is asked
     record.seconds += seconds_since(begun);
-    const auto errors = mean_squared_errors(decoded(options, x), round.expected);
-    record.errors.insert(record.errors.end(), errors.begin(), errors.end());
-  } catch (const Error& error) {
-    // One solver's failure is a result about that solver, not about the others.
-    if (error.kind() != ErrorKind::diverged) throw;
-    record.diverged = true;
+  });
+  if (record.diverged) return;
+  const View view = view_of(x, options, round.first_sample < options.keep);
+  const auto errors = mean_squared_errors(view.measured, round.expected);
+  record.errors.insert(record.errors.end(), errors.begin(), errors.end());
+  record.keeper.add(view.shown);
+  if (!options.features || record.features_failed) return;
+  record.features_failed =
+      !stays_finite([&] { record.features.add(options.features(view.shown)); });
+}
+
+// The truth of a batch, from what was computed or known of all.
+torch::Tensor expected_of(const torch::Tensor& samples, int64_t first_sample,
+                          const CompareOptions& options, Truth& truth) {
+  const View view = view_of(samples, options, first_sample < options.keep);
+  const auto powers = mean_squared_errors(view.measured, torch::zeros_like(view.measured));
+  truth.powers.insert(truth.powers.end(), powers.begin(), powers.end());
+  truth.keeper.add(view.shown);
+  if (options.features && !options.reference_statistics) {
+    truth.features.add(options.features(view.shown));
   }
+  return view.measured;
+}
+
+// Network calls a sample: guidance makes a second one wherever its weight is not zero.
+int count_model_calls(const NsSolver& solver, const GuidanceWeight& guidance) {
+  int calls = 0;
+  for (size_t i = 0; i < solver.a.size(); ++i) {
+    calls += guidance.at(solver.times[i]).value != 0 ? 2 : 1;
+  }
+  return calls;
 }
 
 ComparisonRow summarise(const Contender& contender, const Record& record,
-                        const std::vector<double>& powers, double peak) {
+                        const std::vector<double>& powers, const CompareOptions& options) {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-  ComparisonRow row{contender.name, contender.solver.nfe(), kNan, kNan, kNan, kNan, kNan, kNan};
+  ComparisonRow row;
+  row.name = contender.name;
+  row.nfe = contender.solver.nfe();
+  row.model_calls = count_model_calls(contender.solver, options.guidance);
+  row.diverged = record.diverged;
+  row.psnr = row.snr = row.mse_low = row.mse_median = row.mse_high = row.seconds = kNan;
   if (record.diverged) return row;
-  row.psnr = mean_psnr(record.errors, peak);
+  row.psnr = mean_psnr(record.errors, options.peak);
   row.snr = mean_snr(record.errors, powers);
   row.mse_low = quantile(record.errors, 0.05);
   row.mse_median = quantile(record.errors, 0.5);
   row.mse_high = quantile(record.errors, 0.95);
   row.seconds = record.seconds / static_cast<double>(record.errors.size());
+  row.samples = record.keeper.samples();
   return row;
 }
 
+void add_distances(const std::vector<Record>& records, const Truth& truth,
+                   const CompareOptions& options, Comparison& result) {
+  const FeatureStatistics reference =
+      options.reference_statistics ? *options.reference_statistics : truth.features.statistics();
+  const FrechetDistance from_reference(reference);
+  std::optional<FrechetDistance> from_real;
+  if (options.real_statistics) {
+    from_real.emplace(*options.real_statistics);
+    result.reference_frechet_to_real = from_real->to(reference);
+  }
+  for (size_t k = 0; k < records.size(); ++k) {
+    if (records[k].diverged || records[k].features_failed) continue;
+    const FeatureStatistics statistics = records[k].features.statistics();
+    result.rows[k].frechet_to_reference = from_reference.to(statistics);
+    if (from_real) result.rows[k].frechet_to_real = from_real->to(statistics);
+  }
+}
+
+// Progress of a part of the work, from `begin` to `end` of all of it.
+std::function<void(double)> part_of(const std::function<void(double)>& whole, double begin,
+                                    double end) {
+  if (!whole) return nullptr;
+  return [=](double done) { whole(begin + done * (end - begin)); };
+}
+
 }  // namespace
+
+ReferenceResult reference_in_batches(const ModelPtr& model, const torch::Tensor& x0,
+                                     const Conditions& conditions, const CompareOptions& options) {
+  std::vector<torch::Tensor> samples, evaluations;
+  const auto work = [&](int64_t begin, int64_t end, const auto& report) {
+    ReferenceOptions own;
+    own.tolerances = options.tolerances;
+    own.on_progress = report;
+    own.first_sample = begin;
+    const auto part = reference(model, x0.slice(0, begin, end), slice(conditions, begin, end), own);
+    samples.push_back(part.x.to(torch::kCPU, x0.scalar_type()));
+    evaluations.push_back(part.evaluations.cpu());
+  };
+  for_each_batch(x0.size(0), options.batch, options.on_progress, work);
+  return {torch::cat(samples), torch::cat(evaluations)};
+}
 
 Comparison compare(const ModelPtr& model, const std::vector<Contender>& contenders,
                    const torch::Tensor& x0, const Conditions& conditions,
                    const CompareOptions& options) {
   const VelocityField field(model);
-  const int64_t count = x0.size(0);
-  std::vector<Record> records(contenders.size());
-  std::vector<double> powers;
-  double evaluations = 0;
+  // The reference counts as one unit of progress, every solver as another.
+  const double begin_solvers =
+      options.reference ? 0 : 1 / static_cast<double>(contenders.size() + 1);
+  CompareOptions first_part = options;
+  first_part.on_progress = part_of(options.on_progress, 0, begin_solvers);
+  const ReferenceResult known = options.reference
+                                    ? *options.reference
+                                    : reference_in_batches(model, x0, conditions, first_part);
+
+  Truth truth(options.keep);
+  std::vector<Record> records(contenders.size(), Record(options.keep));
   const auto work = [&](int64_t begin, int64_t end, const auto& report) {
-    // The reference counts as one unit of progress, every solver as another.
-    const double units = static_cast<double>(contenders.size() + 1);
-    Round round{field, x0.slice(0, begin, end), slice(conditions, begin, end), begin, {}};
-    ReferenceOptions reference_options;
-    reference_options.tolerances = options.tolerances;
-    reference_options.on_progress = [&](double done) { report(done / units); };
-    reference_options.first_sample = begin;
-    const auto truth = reference(model, round.noise, round.conditions, reference_options);
-    round.expected = decoded(options, truth.x);
-    evaluations += truth.evaluations.sum().item<double>();
-    const auto batch_powers =
-        mean_squared_errors(round.expected, torch::zeros_like(round.expected));
-    powers.insert(powers.end(), batch_powers.begin(), batch_powers.end());
+    const auto exact = known.x.slice(0, begin, end).to(x0.device());
+    const Round round{field, x0.slice(0, begin, end), slice(conditions, begin, end), begin,
+                      expected_of(exact, begin, options, truth)};
     for (size_t k = 0; k < contenders.size(); ++k) {
       run_solver(contenders[k].solver, round, options, records[k]);
-      report(static_cast<double>(k + 2) / units);
+      report(static_cast<double>(k + 1) / static_cast<double>(contenders.size()));
     }
   };
-  for_each_batch(count, options.batch, options.on_progress, work);
+  for_each_batch(x0.size(0), options.batch, part_of(options.on_progress, begin_solvers, 1), work);
 
-  Comparison result{{}, evaluations / static_cast<double>(count)};
+  Comparison result;
+  result.reference_evaluations = known.evaluations.to(torch::kDouble).mean().item<double>();
+  result.reference_samples = truth.keeper.samples();
   for (size_t k = 0; k < contenders.size(); ++k) {
-    result.rows.push_back(summarise(contenders[k], records[k], powers, options.peak));
+    result.rows.push_back(summarise(contenders[k], records[k], truth.powers, options));
   }
+  if (options.features) add_distances(records, truth, options, result);
   return result;
 }
 

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include "bespoke/core/error.h"
 #include "bespoke/solver/catalogue.h"
 #include "support.h"
 
@@ -30,6 +33,111 @@ TEST(Compare, DoesNotDependOnTheBatchSize) {
   EXPECT_EQ(one.reference_evaluations, many.reference_evaluations);
   for (size_t k = 0; k < list.size(); ++k) EXPECT_NEAR(one.rows[k].psnr, many.rows[k].psnr, 1e-9);
   EXPECT_GT(one.rows[1].psnr, one.rows[0].psnr + 10);
+}
+
+class CompareTest : public ::testing::Test {
+ protected:
+  CompareTest() { options_.tolerances = {1e-8, 1e-8}; }
+
+  static Contender contender(const std::string& name, int nfe) {
+    return {name, make_solver(name, {nfe, fm_ot_schedule(), "", false})};
+  }
+
+  // Overflows float64 within a few steps.
+  static Contender exploding() {
+    Contender euler = contender("euler", 4);
+    for (double& a : euler.solver.a) a = 1e200;
+    for (auto& row : euler.solver.b) row.assign(row.size(), 1e200);
+    return {"exploding", euler.solver};
+  }
+
+  const ModelPtr model_ =
+      mixture_model(testing::small_mixture(), fm_ot_schedule(), Prediction::velocity);
+  const torch::Tensor x0_ = testing::starting_noise(*model_, 40);
+  CompareOptions options_;
+};
+
+TEST_F(CompareTest, MeasuresDistancesOfFeatures) {
+  options_.features = [](const torch::Tensor& x) { return x.slice(1, 0, 3); };
+  options_.real_statistics =
+      feature_statistics(options_.features, testing::starting_noise(*model_, 50, 9), 64);
+  options_.batch = 16;
+  const auto result =
+      compare(model_, {contender("euler", 4), contender("rk4", 16)}, x0_, {}, options_);
+  const auto statistics =
+      feature_statistics(options_.features, reference_in_batches(model_, x0_, {}, options_).x, 64);
+  EXPECT_NEAR(*result.reference_frechet_to_real,
+              frechet_distance(*options_.real_statistics, statistics), 1e-9);
+  EXPECT_LT(*result.rows[1].frechet_to_reference, 1e-3 * *result.rows[0].frechet_to_reference);
+  EXPECT_NEAR(*result.rows[1].frechet_to_real, *result.reference_frechet_to_real, 1e-2);
+  options_.features = nullptr;
+  EXPECT_FALSE(compare(model_, {contender("euler", 4)}, x0_, {}, options_)
+                   .rows[0]
+                   .frechet_to_reference.has_value());
+}
+
+TEST_F(CompareTest, UsesWhatIsKnownOfTheReference) {
+  options_.features = [](const torch::Tensor& x) { return x.slice(1, 0, 3); };
+  const auto list = {contender("midpoint", 4)};
+  const auto plain = compare(model_, list, x0_, {}, options_);
+  options_.reference = reference_in_batches(model_, x0_, {}, options_);
+  options_.reference_statistics = feature_statistics(options_.features, options_.reference->x, 64);
+  options_.tolerances = {1, 1};  // no longer matters
+  const auto known = compare(model_, list, x0_, {}, options_);
+  EXPECT_EQ(known.rows[0].psnr, plain.rows[0].psnr);
+  EXPECT_EQ(known.reference_evaluations, plain.reference_evaluations);
+  EXPECT_NEAR(*known.rows[0].frechet_to_reference, *plain.rows[0].frechet_to_reference, 1e-12);
+}
+
+TEST_F(CompareTest, OneThatDivergesDoesNotStopTheOthers) {
+  options_.features = [](const torch::Tensor& x) { return x; };
+  options_.keep = 2;
+  const auto result = compare(model_, {exploding(), contender("rk4", 16)}, x0_, {}, options_);
+  EXPECT_TRUE(result.rows[0].diverged);
+  EXPECT_TRUE(std::isnan(result.rows[0].psnr));
+  EXPECT_FALSE(result.rows[0].frechet_to_reference.has_value());
+  EXPECT_FALSE(result.rows[0].samples.defined());
+  EXPECT_FALSE(result.rows[1].diverged);
+  EXPECT_TRUE(result.rows[1].frechet_to_reference.has_value());
+}
+
+TEST_F(CompareTest, FeaturesThatFailForOneSolverCostItOnlyTheDistance) {
+  const double most =
+      3 + reference_in_batches(model_, x0_, {}, options_).x.abs().max().item<double>();
+  options_.features = [=](const torch::Tensor& x) {
+    if (x.abs().max().item<double>() > most) throw Error(ErrorKind::diverged, "infinite");
+    return x;
+  };
+  Contender wild = contender("euler", 2);
+  wild.solver.a.back() = 100;
+  const auto result = compare(model_, {wild, contender("rk4", 16)}, x0_, {}, options_);
+  EXPECT_TRUE(std::isfinite(result.rows[0].psnr));
+  EXPECT_FALSE(result.rows[0].frechet_to_reference.has_value());
+  EXPECT_TRUE(result.rows[1].frechet_to_reference.has_value());
+}
+
+TEST_F(CompareTest, KeepsTheFirstSamplesDecoded) {
+  options_.keep = 5;
+  options_.batch = 3;
+  options_.errors_of_decoded = false;
+  const auto plain = compare(model_, {contender("rk4", 16)}, x0_, {}, options_);
+  options_.decode = [](const torch::Tensor& x) { return 2 * x.slice(1, 0, 4); };
+  const auto decoded = compare(model_, {contender("rk4", 16)}, x0_, {}, options_);
+  EXPECT_EQ(plain.rows[0].psnr, decoded.rows[0].psnr);
+  EXPECT_EQ(plain.reference_samples.sizes(), torch::IntArrayRef({5, 6}));
+  EXPECT_TRUE(torch::equal(decoded.reference_samples, 2 * plain.reference_samples.slice(1, 0, 4)));
+  EXPECT_LT(testing::relative_error(plain.rows[0].samples, plain.reference_samples), 1e-2);
+  options_.errors_of_decoded = true;
+  EXPECT_NE(compare(model_, {contender("rk4", 16)}, x0_, {}, options_).rows[0].psnr,
+            plain.rows[0].psnr);
+}
+
+TEST_F(CompareTest, CountsBothCallsOfAGuidedEvaluation) {
+  options_.guidance = GuidanceWeight(2);
+  options_.guidance.to = 0.5;  // Euler's times are 0, 1/4, 1/2, 3/4
+  const auto result = compare(model_, {contender("euler", 4)}, x0_, {}, options_);
+  EXPECT_EQ(result.rows[0].nfe, 4);
+  EXPECT_EQ(result.rows[0].model_calls, 7);
 }
 
 }  // namespace

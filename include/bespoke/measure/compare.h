@@ -1,10 +1,13 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "bespoke/core/psnr.h"
+#include "bespoke/measure/features.h"
+#include "bespoke/model/guidance_weight.h"
 #include "bespoke/model/model.h"
 #include "bespoke/solver/ns_solver.h"
 #include "bespoke/solver/reference.h"
@@ -18,29 +21,57 @@ struct Contender {
 
 struct CompareOptions {
   int64_t batch = 64;
-  Tolerances tolerances;
-  double peak = kUnitPeak;  // peak-to-peak range of what is compared
-  // Where the difference is measured; null compares the samples themselves.
+  Tolerances tolerances;    // of the reference
+  GuidanceWeight guidance;  // what the model is guided with, to count its calls
+
+  // What a latent model's samples decode to; null where they are images or sounds themselves.
   std::function<torch::Tensor(const torch::Tensor&)> decode;
+  bool errors_of_decoded = true;  // whether the errors are those of what is decoded
+  double peak = kUnitPeak;        // peak-to-peak range of what the errors are of
+
+  // Of samples, decoded where they can be; null: no Frechet distances.
+  FeatureFunction features;
+  // Of real data, by the same features; none: no distances to it.
+  std::optional<FeatureStatistics> real_statistics;
+
+  // What is known already from the same x0; none: computed.
+  std::optional<ReferenceResult> reference;
+  std::optional<FeatureStatistics> reference_statistics;
+
+  int64_t keep = 0;                         // samples of each solver to return
   std::function<void(double)> on_progress;  // fraction done, 0 ... 1
 };
 
+// What one solver did. Where it diverged the figures are NaN, and the rest is absent.
 struct ComparisonRow {
   std::string name;
-  int nfe;
-  // Of all samples; NaN where the solver diverged.
-  double psnr;                           // mean, decibels
+  int nfe = 0;
+  int model_calls = 0;  // a sample; a guided evaluation is two
+  bool diverged = false;
+  double psnr;                           // mean over the samples, decibels
   double snr;                            // mean of |truth|^2 / |difference|^2, decibels
   double mse_low, mse_median, mse_high;  // 5th, 50th and 95th percentile of the squared error
   double seconds;                        // a sample, in batches as asked for
+  // Where there are features: to the reference's samples, and to the real data. None also where
+  // the samples are so far off that their features are not finite.
+  std::optional<double> frechet_to_reference, frechet_to_real;
+  torch::Tensor samples;  // the first `keep`, decoded where they can be, float32 on the CPU
 };
 
 struct Comparison {
-  std::vector<ComparisonRow> rows;  // in the order of the contenders
-  double reference_evaluations;     // mean per sample
+  std::vector<ComparisonRow> rows;   // in the order of the contenders
+  double reference_evaluations = 0;  // mean per sample; a guided one is two model calls
+  // What the model itself leaves: no solver of it can be expected to come nearer to real data.
+  std::optional<double> reference_frechet_to_real;
+  torch::Tensor reference_samples;  // as ComparisonRow's samples
 };
 
-// How near each solver's samples come to the model's own, from the same noise x0 [count, ...].
+// The model's own samples from x0 [count, ...], in x0's type and on the CPU.
+ReferenceResult reference_in_batches(const ModelPtr& model, const torch::Tensor& x0,
+                                     const Conditions& conditions, const CompareOptions& options);
+
+// How near each solver's samples come to the model's own, from the same noise x0 [count, ...]. A
+// solver that diverges does not stop the others.
 Comparison compare(const ModelPtr& model, const std::vector<Contender>& contenders,
                    const torch::Tensor& x0, const Conditions& conditions,
                    const CompareOptions& options);
