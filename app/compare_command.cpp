@@ -1,17 +1,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
+#include <optional>
 
 #include "bespoke/core/error.h"
 #include "bespoke/core/progress.h"
 #include "bespoke/core/text.h"
 #include "bespoke/measure/compare.h"
 #include "bespoke/report/table.h"
+#include "cache_option.h"
 #include "commands.h"
+#include "compare_cache.h"
+#include "compare_tables.h"
+#include "feature_options.h"
 #include "format_option.h"
 #include "model_options.h"
+#include "real_data.h"
 #include "solver_options.h"
 #include "space_option.h"
 #include "start_options.h"
@@ -30,6 +35,9 @@ struct CompareCommandOptions {
   double tolerance = 1e-6;
   std::string space = "sample";
   bool details = false;
+  FeatureFlags features;
+  std::string real;
+  CacheOption cache;
 };
 
 // The options as they apply to one of several solvers: files are finished, and only some methods
@@ -68,93 +76,167 @@ std::vector<Contender> contenders(const CompareCommandOptions& options,
   return list;
 }
 
-nlohmann::json number_or_null(double psnr) {
-  return std::isfinite(psnr) ? nlohmann::json(psnr) : nlohmann::json();
-}
+// Everything the figures are made of, checked before any of them is computed.
+struct PreparedComparison {
+  OpenModel open;
+  bool decoded = false;  // whether the errors are of what is decoded
+  Start start;
+  std::vector<Contender> contenders;
+  std::optional<OpenFeatures> features;
+  TensorCache cache;
+};
 
-nlohmann::json number_or_diverged(double psnr) {
-  return std::isfinite(psnr) ? nlohmann::json(psnr) : nlohmann::json("diverged");
-}
-
-// For people, a row per solver and a column per NFE; for programs, a row per figure.
-Table wide_table(const Comparison& comparison, const std::vector<int64_t>& nfes) {
-  std::vector<Table::Column> columns = {{"solver"}};
-  for (const int64_t nfe : nfes) columns.push_back({std::to_string(nfe), true, 2});
-  Table table(columns);
-  for (size_t i = 0; i < comparison.rows.size();) {
-    const std::string& name = comparison.rows[i].name;
-    std::vector<nlohmann::json> row = {name};
-    row.resize(1 + nfes.size());
-    for (; i < comparison.rows.size() && comparison.rows[i].name == name; ++i) {
-      for (size_t k = 0; k < nfes.size(); ++k) {
-        if (nfes[k] == comparison.rows[i].nfe)
-          row[1 + k] = number_or_diverged(comparison.rows[i].psnr);
-      }
-    }
-    table.add_row(row);
+PreparedComparison prepare_comparison(const CompareCommandOptions& options,
+                                      std::vector<int64_t>& nfes) {
+  options.features.check();
+  if (!options.real.empty() && options.features.file.empty()) {
+    throw usage_error("--real goes with --features, which the distance to real data is taken in");
   }
-  return table;
+  if (!options.real.empty()) check_real(options.real);
+  PreparedComparison work;
+  work.cache = open_cache(options.cache);
+  work.open = open_model(options.model);
+  work.decoded = in_decoded_space(work.open, options.space);
+  work.start = make_start(work.open, options.start);
+  work.contenders = contenders(options, work.open.field(), nfes);
+  if (options.features.file.empty()) return work;
+  work.features = open_features(options.features, work.open);
+  require_enough_samples(work.start.count(), work.features->dimension,
+                         fmt::format("--count {}", work.start.count()));
+  return work;
 }
 
-// Every figure of every solver; for programs also what the figures are of.
-Table long_table(const Comparison& comparison, const std::string& title, bool for_people) {
-  std::vector<Table::Column> columns = {
-      {"solver"},        {"nfe", true},        {"psnr_db", true, 2}, {"snr_db", true, 2},
-      {"mse_p05", true}, {"mse_median", true}, {"mse_p95", true},    {"ms_per_sample", true, 3}};
-  if (!for_people) columns.push_back({"of"});
-  Table table(columns);
-  const auto error = [&](double mse) {
-    return for_people && std::isfinite(mse) ? nlohmann::json(fmt::format("{:.2e}", mse))
-                                            : number_or_null(mse);
+struct ComparisonResult {
+  Comparison figures;
+  bool cached_reference = false;
+  int64_t real_count = 0;
+};
+
+CompareOptions library_options(const PreparedComparison& work,
+                               const CompareCommandOptions& options) {
+  CompareOptions result;
+  result.batch = options.model.batch;
+  result.tolerances = {options.tolerance, options.tolerance};
+  result.guidance = work.open.guidance;
+  result.errors_of_decoded = work.decoded;
+  result.peak = value_peak(work.open, work.decoded);
+  if (work.open.decoder) {
+    result.decode = [&](const torch::Tensor& x) { return work.open.decoder->decode(x); };
+  }
+  if (work.features) {
+    result.features = [&](const torch::Tensor& x) { return (*work.features->extractor)(x); };
+  }
+  return result;
+}
+
+// The reference's samples and their statistics, computed now or in an earlier run. Returns whether
+// the samples were there.
+bool find_reference(const PreparedComparison& work, CompareOptions& options) {
+  const nlohmann::json key = work.cache.is_on()
+                                 ? reference_key(work.open, work.start, options.tolerances)
+                                 : nlohmann::json();
+  const CachedReference known = cached_reference(work.cache, key, [&] {
+    Progress progress("reference");
+    CompareOptions own = options;
+    own.on_progress = [&](double done) { progress.update(done); };
+    return reference_in_batches(work.start.model, work.start.noise, work.start.conditions, own);
+  });
+  options.reference = known.result;
+  if (!work.features) return known.found;
+  const auto features = [&](const torch::Tensor& x) {
+    return work.features->of_model_samples(work.open, x.to(work.open.device));
   };
-  for (const auto& row : comparison.rows) {
-    std::vector<nlohmann::json> cells = {row.name,
-                                         row.nfe,
-                                         number_or_null(row.psnr),
-                                         number_or_null(row.snr),
-                                         error(row.mse_low),
-                                         error(row.mse_median),
-                                         error(row.mse_high),
-                                         number_or_null(1e3 * row.seconds)};
-    if (!for_people) cells.push_back(title);
-    table.add_row(cells);
+  options.reference_statistics =
+      cached_statistics(work.cache, work.features->identity, key, [&] {
+        Progress progress("features of the reference");
+        return feature_statistics(features, known.result.x, options.batch,
+                                  [&](double done) { progress.update(done); });
+      }).statistics;
+  return known.found;
+}
+
+ComparisonResult measure(const PreparedComparison& work, const CompareCommandOptions& options) {
+  ComparisonResult result;
+  CompareOptions library = library_options(work, options);
+  if (!options.real.empty()) {
+    library.real_statistics =
+        real_statistics(options.real, work.open, *work.features, work.cache, library.batch)
+            .statistics;
+    result.real_count = library.real_statistics->count;
   }
-  return table;
+  result.cached_reference = find_reference(work, library);
+  Progress progress("comparing");
+  library.on_progress = [&](double done) { progress.update(done); };
+  result.figures =
+      compare(work.start.model, work.contenders, work.start.noise, work.start.conditions, library);
+  return result;
+}
+
+std::string psnr_title(const PreparedComparison& work, const ComparisonResult& result,
+                       const CompareCommandOptions& options) {
+  return fmt::format(
+      "PSNR in dB (peak-to-peak {:g}, {} space) against the reference ({:.0f} evaluations a "
+      "sample, tolerance {:g}){}{}\n{}",
+      value_peak(work.open, work.decoded), work.decoded ? "decoded" : "sample",
+      result.figures.reference_evaluations, options.tolerance,
+      result.cached_reference ? " (cached)" : "", options.details ? "" : ", by NFE",
+      work.start.title);
+}
+
+// "512 features of inception.pt": what every Frechet distance is relative to.
+std::string features_title(const OpenFeatures& features) {
+  return fmt::format("{} features of {}", features.dimension, features.name);
+}
+
+std::string reference_distance_title(const PreparedComparison& work) {
+  return fmt::format("Frechet distance to the reference's samples ({} samples, {})",
+                     work.start.count(), features_title(*work.features));
+}
+
+std::string real_distance_title(const PreparedComparison& work, const ComparisonResult& result,
+                                const std::string& real) {
+  return fmt::format(
+      "Frechet distance to the real data {} ({} of them, {} samples, {}); the reference's is "
+      "{:.4g}",
+      real, result.real_count, work.start.count(), features_title(*work.features),
+      *result.figures.reference_frechet_to_real);
+}
+
+// For people: one table, or one for each kind of figure by NFE.
+std::string render_for_people(const PreparedComparison& work, const ComparisonResult& result,
+                              const CompareCommandOptions& options, TableFormat format,
+                              const std::vector<int64_t>& nfes) {
+  std::string title = psnr_title(work, result, options);
+  const std::string to_reference = work.features ? reference_distance_title(work) : "";
+  const std::string to_real =
+      options.real.empty() ? "" : real_distance_title(work, result, options.real);
+  if (options.details) {
+    if (!to_reference.empty()) title += "\nfd_ref: " + to_reference;
+    if (!to_real.empty()) title += "\nfd_real: " + to_real;
+    return all_figures(result.figures, work.start.title, true).render(format, title);
+  }
+  std::string text = figures_by_nfe(result.figures, nfes, psnr_cell).render(format, title);
+  const auto add = [&](const std::string& heading,
+                       const std::optional<double> ComparisonRow::*distance) {
+    if (heading.empty()) return;
+    const auto cell = [&](const ComparisonRow& row) { return distance_cell(row, row.*distance); };
+    text += "\n" + figures_by_nfe(result.figures, nfes, cell).render(format, heading + ", by NFE");
+  };
+  add(to_reference, &ComparisonRow::frechet_to_reference);
+  add(to_real, &ComparisonRow::frechet_to_real);
+  return text;
 }
 
 void run_compare(const CompareCommandOptions& options) {
   const TableFormat format = parse_table_format(options.format);
   std::vector<int64_t> nfes = parse_integer_list(options.nfe, "--nfe");
   for (const int64_t nfe : nfes) check_nfe(nfe);
-  const OpenModel open = open_model(options.model);
-  const bool decoded = in_decoded_space(open, options.space);
-  const Start start = make_start(open, options.start);
-  const auto list = contenders(options, open.field(), nfes);
-  Comparison result;
-  {
-    Progress progress("comparing");
-    CompareOptions compare_options;
-    compare_options.batch = options.model.batch;
-    compare_options.tolerances = {options.tolerance, options.tolerance};
-    compare_options.peak = value_peak(open, decoded);
-    if (decoded) {
-      compare_options.decode = [&](const torch::Tensor& x) { return open.decoder->decode(x); };
-    }
-    compare_options.on_progress = [&](double done) { progress.update(done); };
-    result = compare(start.model, list, start.noise, start.conditions, compare_options);
-  }
-  if (format == TableFormat::csv || format == TableFormat::json) {
-    fmt::print("{}", long_table(result, start.title, false).render(format));
-    return;
-  }
-  const std::string title = fmt::format(
-      "PSNR in dB (peak-to-peak {:g}, {} space) against the reference ({:.0f} evaluations a "
-      "sample, tolerance {:g}){}\n{}",
-      value_peak(open, decoded), decoded ? "decoded" : "sample", result.reference_evaluations,
-      options.tolerance, options.details ? "" : ", by NFE", start.title);
-  const Table table =
-      options.details ? long_table(result, start.title, true) : wide_table(result, nfes);
-  fmt::print("{}", table.render(format, title));
+  const PreparedComparison work = prepare_comparison(options, nfes);
+  const ComparisonResult result = measure(work, options);
+  const bool for_programs = format == TableFormat::csv || format == TableFormat::json;
+  fmt::print("{}", for_programs
+                       ? all_figures(result.figures, work.start.title, false).render(format)
+                       : render_for_people(work, result, options, format, nfes));
 }
 
 }  // namespace
@@ -167,7 +249,9 @@ void add_compare_command(CLI::App& app) {
       "Examples:\n  bespoke compare --nfe 4-20+2\n"
       "  bespoke compare --solvers euler,midpoint,my.solver.json --nfe 8 --schedule vp\n"
       "  bespoke compare --nfe 8 --details\n"
-      "  bespoke compare --format csv > figures.csv");
+      "  bespoke compare --format csv > figures.csv\n"
+      "  bespoke compare --model model.json --count 10000 --features inception.pt "
+      "--features-range 0,1 --features-size 299 --real images.zip");
   command->add_option("--solvers", options->solvers, "names or .solver.json files, comma-separated")
       ->capture_default_str();
   command->add_option("--nfe", options->nfe, "evaluations, a list such as 4,8 or 4-20+2")
@@ -180,6 +264,10 @@ void add_compare_command(CLI::App& app) {
   options->solver.add_to(*command);
   command->add_flag("--details", options->details,
                     "also SNR, quantiles of the squared error and time, a row for each");
+  options->features.add_to(*command);
+  command->add_option("--real", options->real,
+                      "real data to take distances to as well: a tensor file of samples");
+  options->cache.add_to(*command);
   add_format_option(*command, options->format);
   command->callback([options] { run_compare(*options); });
 }

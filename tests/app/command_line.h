@@ -20,11 +20,12 @@ struct Outcome {
   std::string out, err;
 };
 
-// Runs the program in a folder of the test's own.
+// Runs the program in a folder of the test's own, with a cache of the test's own.
 class CommandLine : public ::testing::Test {
  protected:
   Outcome run(const std::string& arguments) const {
-    const std::string command = "cd '" + folder_.string() + "' && '" BESPOKE_BINARY "' " +
+    const std::string command = "cd '" + folder_.string() + "' && XDG_CACHE_HOME='" +
+                                (folder_ / "cache").string() + "' '" BESPOKE_BINARY "' " +
                                 arguments + " >out.txt 2>err.txt";
     const int status = std::system(command.c_str());
     return {WEXITSTATUS(status), read_file(folder_ / "out.txt"), read_file(folder_ / "err.txt")};

@@ -1,0 +1,206 @@
+// compare with features, real data and a cache.
+
+#include <gtest/gtest.h>
+#include <torch/script.h>
+#include <torch/torch.h>
+
+#include <nlohmann/json.hpp>
+
+#include "bespoke/core/file.h"
+#include "bespoke/core/noise.h"
+#include "bespoke/io/safetensors.h"
+#include "command_line.h"
+
+namespace bespoke {
+namespace {
+
+using nlohmann::json;
+
+class CompareCommand : public CommandLine {
+ protected:
+  void save_module(const std::string& name, const std::string& source) const {
+    torch::jit::Module module("network");
+    module.define(source);
+    module.save((folder_ / name).string());
+  }
+
+  // Four features of the mixture's samples.
+  void save_extractor() const {
+    save_module("features.pt", "def forward(self, x):\n    return x[:, :4] + x[:, 4:8].abs()\n");
+  }
+
+  // A Gaussian of deviation 0.5 over 1 x 4 x 4 images.
+  void save_image_model() const {
+    save_module("weights.pt", R"(def forward(self, x, t):
+    s = t.reshape([-1, 1, 1, 1])
+    v = 0.25 * s * s + (1.0 - s) * (1.0 - s)
+    return (0.25 * s / v * x - x) / torch.clamp(1.0 - s, min=1e-3)
+)");
+    const json card = {
+        {"format", "torchscript"},         {"weights", "weights.pt"},
+        {"sample_shape", {1, 4, 4}},       {"prediction", "velocity"},
+        {"schedule", {{"name", "fm-ot"}}}, {"time", {{"convention", "noise-to-data"}}}};
+    write_file_atomically(folder_ / "model.json", card.dump());
+  }
+
+  json figures(const std::string& arguments) const {
+    const Outcome outcome = run(arguments + " --format json");
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return outcome.code == 0 ? json::parse(outcome.out) : json::array();
+  }
+
+  // The files of the cache, one per line.
+  std::string cache_listing() const {
+    const std::string command = "ls '" + (folder_ / "cache/bespoke").string() + "' >'" +
+                                (folder_ / "ls.txt").string() + "'";
+    return std::system(command.c_str()) == 0 ? read_file(folder_ / "ls.txt") : "";
+  }
+};
+
+const std::string kCompare = "compare --solvers euler,rk4 --nfe 4,8 --count 24 ";
+
+bool has(const Outcome& outcome, const std::string& part) {
+  return outcome.out.find(part) != std::string::npos;
+}
+
+TEST_F(CompareCommand, WithoutFeaturesDistancesAreNull) {
+  for (const auto& row : figures(kCompare)) {
+    EXPECT_TRUE(row["fd_ref"].is_null());
+    EXPECT_TRUE(row["fd_real"].is_null());
+    EXPECT_EQ(row["model_calls"], row["nfe"]);
+  }
+  EXPECT_FALSE(has(run(kCompare), "Frechet"));
+}
+
+TEST_F(CompareCommand, FeaturesAddDistancesToTheReference) {
+  save_extractor();
+  const auto rows = figures(kCompare + "--features features.pt");
+  ASSERT_EQ(rows.size(), 4u);
+  EXPECT_GT(rows[0]["fd_ref"], rows[1]["fd_ref"]);                              // euler, 4 and 8
+  EXPECT_LT(rows[3]["fd_ref"].get<double>(), rows[1]["fd_ref"].get<double>());  // rk4 at 8
+  EXPECT_TRUE(rows[0]["fd_real"].is_null());
+  const Outcome table = run(kCompare + "--features features.pt");
+  EXPECT_TRUE(has(table, "PSNR in dB"));
+  EXPECT_TRUE(has(table,
+                  "Frechet distance to the reference's samples (24 samples, 4 features of "
+                  "features.pt), by NFE"));
+  EXPECT_TRUE(has(run(kCompare + "--details --features features.pt"), "fd_ref"));
+}
+
+TEST_F(CompareCommand, RealDataAddsDistancesToIt) {
+  save_image_model();
+  save_module("features.pt", "def forward(self, x):\n    return x.flatten(1)[:, :3]\n");
+  // Bytes of a Gaussian of the model's own deviation: 127.5 of them are 1.
+  const auto bytes = (normal_noise(3, 0, 400, {1, 4, 4}) * 0.5 * 127.5 + 127.5)
+                         .round()
+                         .clamp(0, 255)
+                         .to(torch::kByte);
+  write_safetensors(folder_ / "real.safetensors", {{{"samples", bytes}}, {}});
+  const std::string compare =
+      "compare --model model.json --solvers midpoint --nfe 8 --count 400 --features features.pt ";
+  const auto near = figures(compare + "--real real.safetensors");
+  ASSERT_EQ(near.size(), 2u);
+  EXPECT_EQ(near[1]["solver"], "reference");
+  EXPECT_NEAR(near[0]["fd_real"].get<double>(), near[1]["fd_real"].get<double>(), 0.02);
+  EXPECT_LT(near[1]["fd_real"].get<double>(), 0.05);
+  write_safetensors(folder_ / "far.safetensors",
+                    {{{"samples", torch::zeros({400, 1, 4, 4}, torch::kByte)}}, {}});
+  // All black, at -1 in each of three features: |m|^2 = 3, and three times the variance.
+  const auto far = figures(compare + "--real far.safetensors");
+  EXPECT_NEAR(far[1]["fd_real"].get<double>(), 3 + 3 * 0.25, 0.3);
+  const Outcome table = run(compare + "--real real.safetensors");
+  EXPECT_TRUE(has(table, "Frechet distance to the real data real.safetensors (400 of them"));
+}
+
+TEST_F(CompareCommand, TheCacheSparesTheReference) {
+  save_extractor();
+  const Outcome first = run(kCompare + "--features features.pt");
+  const Outcome second = run(kCompare + "--features features.pt");
+  EXPECT_FALSE(has(first, "(cached)"));
+  EXPECT_TRUE(has(second, "(cached)"));
+  EXPECT_EQ(first.out.substr(first.out.find('\n')), second.out.substr(second.out.find('\n')));
+  const std::string listing = cache_listing();
+  EXPECT_EQ(std::count(listing.begin(), listing.end(), '\n'), 2) << listing;
+  EXPECT_TRUE(has(run("compare --solvers midpoint --nfe 6 --count 24"), "(cached)"));
+}
+
+TEST_F(CompareCommand, TheCacheKnowsWhatDecidesTheReference) {
+  const std::string compare = "compare --solvers euler --nfe 4 ";
+  const auto expect_cached = [&](const std::string& options, bool expected) {
+    const Outcome outcome = run(compare + options);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(has(outcome, "(cached)"), expected) << options;
+  };
+  expect_cached("--count 3", false);
+  for (const std::string change :
+       {"--tolerance 1e-5 --count 3", "--seed 1 --count 3", "--count 4", "--dtype fp64 --count 3",
+        "--schedule vp --count 3", "--no-cache --count 3", "--cache other --count 3"}) {
+    expect_cached(change, false);
+  }
+  expect_cached("--cache other --count 3", true);
+  expect_cached("--batch 2 --count 3", true);
+  const std::string classes = "--model analytic:mixture:classes=3 --count 3 ";
+  expect_cached(classes + "--cond class=1", false);
+  expect_cached(classes + "--cond class=2", false);
+  expect_cached(classes + "--cond class=2 --guidance 1", false);
+  expect_cached(classes + "--cond class=2 --guidance 1", true);
+}
+
+TEST_F(CompareCommand, ABrokenCacheIsComputedAnew) {
+  const std::string first = run(kCompare).out;
+  std::string name = cache_listing();
+  name.pop_back();
+  const auto file = folder_ / "cache/bespoke" / name;
+  std::string content = read_file(file);
+  content[content.size() - 100] ^= 4;
+  write_file_atomically(file, content);
+  EXPECT_EQ(run(kCompare).out, first);
+  EXPECT_TRUE(has(run(kCompare), "(cached)"));
+}
+
+TEST_F(CompareCommand, AnotherExtractorIsNotTakenFromTheCache) {
+  save_extractor();
+  const auto before = figures(kCompare + "--features features.pt");
+  save_module("features.pt", "def forward(self, x):\n    return 2 * x[:, :4]\n");
+  const auto after = figures(kCompare + "--features features.pt");
+  save_module("features.pt", "def forward(self, x):\n    return x[:, :4]\n");
+  const auto halved = figures(kCompare + "--features features.pt");
+  EXPECT_NE(before[0]["fd_ref"], after[0]["fd_ref"]);
+  EXPECT_NEAR(after[0]["fd_ref"].get<double>() / halved[0]["fd_ref"].get<double>(), 4, 1e-4);
+}
+
+TEST_F(CompareCommand, RangeAndSizePrepareSamples) {
+  save_image_model();
+  save_module("features.pt", R"(def forward(self, x):
+    assert x.size(2) == 6 and bool((x >= 0).all()) and bool((x <= 255).all())
+    return x.mean([2, 3])
+)");
+  const std::string compare =
+      "compare --model model.json --solvers euler --nfe 4 --count 8 --features features.pt ";
+  expect_failure(compare, 3, "failed when it was called on an input of shape 2x1x4x4");
+  EXPECT_GT(figures(compare + "--features-range 0,255 --features-size 6")[0]["fd_ref"], 0);
+}
+
+TEST_F(CompareCommand, MistakesAreRefusedBeforeWorkBegins) {
+  save_extractor();
+  write_file_atomically(folder_ / "notes.txt", "no network");
+  const std::string features = kCompare + "--features features.pt ";
+  expect_failure(kCompare + "--features-range 0,1", 2, "go with --features");
+  expect_failure(kCompare + "--features-size 9", 2, "go with --features");
+  expect_failure(kCompare + "--real x.npy", 2, "--real goes with --features");
+  expect_failure(features + "--features-range 1", 2, "LO,HI");
+  expect_failure(features + "--features-range 1,0", 2, "must increase");
+  expect_failure(features + "--features-size=-3", 2, "must not be negative");
+  expect_failure(features + "--features-size 9", 3, "no images");
+  expect_failure("compare --count 4 --features features.pt", 3, "at least 5 samples, found 4");
+  expect_failure(features + "--real none.npy", 3, "none.npy");
+  expect_failure(kCompare + "--features notes.txt", 3, "not a TorchScript file");
+  expect_failure(kCompare + "--features none.pt", 3, "cannot read");
+  expect_failure(kCompare + "--cache x --no-cache", 2, "contradict");
+  expect_failure(kCompare + "--cache notes.txt", 1, "a folder is needed");
+  save_module("features.pt", "def forward(self, x):\n    return x.sum()\n");
+  expect_failure(features, 3, "one row for each of the 2");
+}
+
+}  // namespace
+}  // namespace bespoke
