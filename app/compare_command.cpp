@@ -265,8 +265,10 @@ void add_compare_command(CLI::App& app) {
   command->add_flag("--details", options->details,
                     "also SNR, quantiles of the squared error and time, a row for each");
   options->features.add_to(*command);
-  command->add_option("--real", options->real,
-                      "real data to take distances to as well: a tensor file of samples");
+  command->add_option(
+      "--real", options->real,
+      "real data to take distances to as well: a folder or .zip of images or sounds, "
+      "or a .safetensors or .npy file of samples");
   options->cache.add_to(*command);
   add_format_option(*command, options->format);
   command->callback([options] { run_compare(*options); });

@@ -8,6 +8,7 @@
 
 #include "bespoke/core/file.h"
 #include "bespoke/core/noise.h"
+#include "bespoke/io/png.h"
 #include "bespoke/io/safetensors.h"
 #include "command_line.h"
 
@@ -110,6 +111,27 @@ TEST_F(CompareCommand, RealDataAddsDistancesToIt) {
   EXPECT_NEAR(far[1]["fd_real"].get<double>(), 3 + 3 * 0.25, 0.3);
   const Outcome table = run(compare + "--real real.safetensors");
   EXPECT_TRUE(has(table, "Frechet distance to the real data real.safetensors (400 of them"));
+}
+
+TEST_F(CompareCommand, RealDataMayBeAFolderOfImages) {
+  save_image_model();
+  save_module("features.pt", "def forward(self, x):\n    return x.mean([2, 3])\n");
+  make_folders(folder_ / "images/cats");
+  const auto write = [&](int i, int64_t grey) {
+    // Twice the model's size, so that they are resized.
+    write_png(folder_ / "images/cats" / (std::to_string(i) + ".png"),
+              torch::full({1, 8, 8}, grey, torch::kByte));
+  };
+  for (int i = 0; i < 8; ++i) write(i, 100 + i);
+  const std::string compare =
+      "compare --model model.json --solvers euler --nfe 4 --count 8 --features features.pt "
+      "--real images";
+  const auto first = figures(compare), again = figures(compare);
+  EXPECT_EQ(first[1]["fd_real"], again[1]["fd_real"]);
+  for (int i = 0; i < 8; ++i) write(i, 200 + i);
+  EXPECT_NE(figures(compare)[1]["fd_real"], first[1]["fd_real"]);
+  save_extractor();
+  expect_failure("compare --features features.pt --real images", 3, "no images or sounds");
 }
 
 TEST_F(CompareCommand, TheCacheSparesTheReference) {
