@@ -55,7 +55,8 @@ ComparisonRow reference_row(const Comparison& comparison) {
 }  // namespace
 
 nlohmann::json psnr_cell(const ComparisonRow& row) {
-  return std::isfinite(row.psnr) ? nlohmann::json(row.psnr) : nlohmann::json("diverged");
+  if (row.diverged) return "diverged";
+  return std::isfinite(row.psnr) ? nlohmann::json(row.psnr) : nlohmann::json("exact");
 }
 
 nlohmann::json distance_cell(const ComparisonRow& row, const std::optional<double>& distance) {

@@ -167,6 +167,8 @@ void add_distances(const std::vector<Record>& records, const Truth& truth,
   }
   for (size_t k = 0; k < records.size(); ++k) {
     if (records[k].diverged || records[k].features_failed) continue;
+    // With thousands of features this takes seconds each, and a caller may want to stop.
+    if (options.on_progress) options.on_progress(1);
     const FeatureStatistics statistics = records[k].features.statistics();
     result.rows[k].frechet_to_reference = from_reference.to(statistics);
     if (from_real) result.rows[k].frechet_to_real = from_real->to(statistics);

@@ -31,16 +31,16 @@ class CompareCommand : public CommandLine {
   }
 
   // A Gaussian of deviation 0.5 over 1 x 4 x 4 images.
-  void save_image_model() const {
+  void save_image_model(const json& more = json::object()) const {
     save_module("weights.pt", R"(def forward(self, x, t):
     s = t.reshape([-1, 1, 1, 1])
     v = 0.25 * s * s + (1.0 - s) * (1.0 - s)
     return (0.25 * s / v * x - x) / torch.clamp(1.0 - s, min=1e-3)
 )");
-    const json card = {
-        {"format", "torchscript"},         {"weights", "weights.pt"},
-        {"sample_shape", {1, 4, 4}},       {"prediction", "velocity"},
-        {"schedule", {{"name", "fm-ot"}}}, {"time", {{"convention", "noise-to-data"}}}};
+    json card = {{"format", "torchscript"},         {"weights", "weights.pt"},
+                 {"sample_shape", {1, 4, 4}},       {"prediction", "velocity"},
+                 {"schedule", {{"name", "fm-ot"}}}, {"time", {{"convention", "noise-to-data"}}}};
+    card.update(more);
     write_file_atomically(folder_ / "model.json", card.dump());
   }
 
@@ -201,6 +201,21 @@ TEST_F(CompareCommand, RangeAndSizePrepareSamples) {
       "compare --model model.json --solvers euler --nfe 4 --count 8 --features features.pt ";
   expect_failure(compare, 3, "failed when it was called on an input of shape 2x1x4x4");
   EXPECT_GT(figures(compare + "--features-range 0,255 --features-size 6")[0]["fd_ref"], 0);
+}
+
+TEST_F(CompareCommand, FeaturesAreOfWhatIsDecoded) {
+  save_module("decoder.pt",
+              "def forward(self, z):\n    return z.repeat_interleave(2, 2).clone()\n");
+  save_image_model({{"decoder", {{"weights", "decoder.pt"}, {"sample_shape", {1, 8, 4}}}}});
+  save_module("features.pt", R"(def forward(self, x):
+    assert x.size(2) == 8
+    return x.mean([2, 3])
+)");
+  const std::string compare =
+      "compare --model model.json --solvers euler --nfe 4 --count 8 --features features.pt ";
+  const auto latent = figures(compare), decoded = figures(compare + "--space decoded");
+  EXPECT_GT(latent[0]["fd_ref"], 0);
+  EXPECT_EQ(latent[0]["fd_ref"], decoded[0]["fd_ref"]);
 }
 
 TEST_F(CompareCommand, MistakesAreRefusedBeforeWorkBegins) {
