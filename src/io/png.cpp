@@ -242,7 +242,7 @@ Error broken(const std::string& source, const char* why) {
 
 }  // namespace
 
-void write_png(const std::filesystem::path& path, const torch::Tensor& image, const PngText& text) {
+std::string encode_png(const torch::Tensor& image, const PngText& text) {
   check_image(image);
   check_text(text);
   const torch::Tensor pixels = image.detach().to(torch::kCPU).permute({1, 2, 0}).contiguous();
@@ -254,10 +254,13 @@ void write_png(const std::filesystem::path& path, const torch::Tensor& image, co
   point_text_into(text, session);
   open_for_writing(session);
   if (!succeeds(session, write_all)) {
-    throw Error(ErrorKind::failed,
-                fmt::format("cannot write '{}' as PNG: {}", path.string(), session.message));
+    throw Error(ErrorKind::failed, fmt::format("cannot make a PNG: {}", session.message));
   }
-  write_file_atomically(path, session.bytes);
+  return std::move(session.bytes);
+}
+
+void write_png(const std::filesystem::path& path, const torch::Tensor& image, const PngText& text) {
+  write_file_atomically(path, encode_png(image, text));
 }
 
 PngFile decode_png(std::string bytes, const std::string& source) {

@@ -14,6 +14,8 @@ Error missing() {
 
 }  // namespace
 
+std::string encode_png(const torch::Tensor&, const PngText&) { throw missing(); }
+
 void write_png(const std::filesystem::path&, const torch::Tensor&, const PngText&) {
   throw missing();
 }

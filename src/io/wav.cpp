@@ -139,7 +139,7 @@ std::vector<float> read_values(SNDFILE* handle, int channels, const std::string&
 
 }  // namespace
 
-void write_wav(const std::filesystem::path& path, const torch::Tensor& audio, int sample_rate) {
+std::string encode_wav(const torch::Tensor& audio, int sample_rate) {
   if (sample_rate < 1) throw usage_error("a sample rate is from 1 Hz, found {}", sample_rate);
   const torch::Tensor frames = to_frames(audio);
   SF_INFO info = {};
@@ -152,10 +152,14 @@ void write_wav(const std::filesystem::path& path, const torch::Tensor& audio, in
                                                  frames.size(0)) == frames.size(0);
   // Closing writes the sizes into the header.
   if (!written || sf_close(handle.release()) != 0) {
-    throw Error(ErrorKind::failed, fmt::format("cannot write '{}' as WAV: {}", path.string(),
-                                               sf_strerror(handle.get())));
+    throw Error(ErrorKind::failed,
+                fmt::format("cannot make a WAV file: {}", sf_strerror(handle.get())));
   }
-  write_file_atomically(path, file.bytes);
+  return std::move(file.bytes);
+}
+
+void write_wav(const std::filesystem::path& path, const torch::Tensor& audio, int sample_rate) {
+  write_file_atomically(path, encode_wav(audio, sample_rate));
 }
 
 WavFile decode_wav(std::string bytes, const std::string& source) {
@@ -183,6 +187,8 @@ static Error without_sndfile() {
   return Error(ErrorKind::failed,
                "this build cannot read or write WAV; install libsndfile1-dev and build again");
 }
+
+std::string encode_wav(const torch::Tensor&, int) { throw without_sndfile(); }
 
 void write_wav(const std::filesystem::path&, const torch::Tensor&, int) { throw without_sndfile(); }
 

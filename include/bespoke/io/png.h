@@ -20,8 +20,11 @@ struct PngFile {
   PngText text;
 };
 
-// Writes a uint8 image of shape [1 or 3, height, width], grey or RGB. A text goes into a tEXt chunk
-// if it is ASCII and an iTXt chunk if not. The same input gives the same bytes.
+// The bytes of a PNG of a uint8 image of shape [1 or 3, height, width], grey or RGB. A text goes
+// into a tEXt chunk if it is ASCII and an iTXt chunk if not. The same input gives the same bytes.
+std::string encode_png(const torch::Tensor& image, const PngText& text = {});
+
+// The same, as a file.
 void write_png(const std::filesystem::path& path, const torch::Tensor& image,
                const PngText& text = {});
 

@@ -15,8 +15,12 @@ struct WavFile {
   int sample_rate = 0;  // in Hz
 };
 
-// Writes floats in [-1, 1], [channels, length] or [length], as 16-bit PCM: clipped, rounded to
-// nearest, NaN as silence. What read_wav found in a 16-bit file is written back bit for bit.
+// The bytes of a WAV file of floats in [-1, 1], [channels, length] or [length], as 16-bit PCM:
+// clipped, rounded to nearest, NaN as silence. What read_wav found in a 16-bit file is written back
+// bit for bit.
+std::string encode_wav(const torch::Tensor& audio, int sample_rate);
+
+// The same, as a file.
 void write_wav(const std::filesystem::path& path, const torch::Tensor& audio, int sample_rate);
 
 // Any encoding of the WAV format; a file that is broken or cut off is bad input.
