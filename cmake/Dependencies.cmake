@@ -37,4 +37,8 @@ bespoke_optional(libpng PNG_FOUND)
 bespoke_optional(libjpeg JPEG_FOUND)
 bespoke_optional(libsndfile sndfile_FOUND)
 bespoke_optional(libzip libzip_FOUND)
+# Read when the library is built and put into it; a report needs no such file.
+find_file(BESPOKE_CHART_JS chart.min.js PATHS /usr/share/javascript/chart.js NO_DEFAULT_PATH
+          DOC "Chart.js 3, for the charts of reports")
+bespoke_optional(Chart.js BESPOKE_CHART_JS)
 bespoke_optional("Open MPI" MPI_CXX_FOUND)

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace bespoke {
+
+// How many evaluations a solver needs for a quality, read off the figures measured of it.
+struct EvaluationsNeeded {
+  // Whether the quality is reached between measured points, already at the first of them, or not
+  // even at the last.
+  enum class Kind { interpolated, at_most, more_than };
+
+  Kind kind = Kind::more_than;
+  double nfe = 0;
+};
+
+// Where the line through the points (NFE, PSNR), in any order, first reaches `psnr`. Points that
+// are not numbers are passed over: there the solver diverged. A solver without points needs more
+// than 0.
+EvaluationsNeeded evaluations_needed(std::vector<std::pair<int, double>> points, double psnr);
+
+// "21.6", "≤ 4", "> 20".
+std::string to_string(const EvaluationsNeeded& needed);
+
+}  // namespace bespoke

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <torch/types.h>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bespoke/report/training_curve.h"
+#include "bespoke/solver/ns_solver.h"
+
+namespace bespoke {
+
+// The figures of one solver at one number of evaluations. NaN where it diverged.
+struct ReportRow {
+  std::string solver;  // rows of one name make one line of a chart
+  int nfe = 0;
+  double psnr = 0;        // dB against the reference, mean over samples
+  double snr = 0;         // dB, likewise
+  double mse_median = 0;  // of the squared error
+  double seconds = 0;     // a sample
+  // Fréchet distances, to the reference's samples and to real data.
+  std::optional<double> frechet_reference = std::nullopt, frechet_real = std::nullopt;
+  bool distilled = false;  // stands out, and the others are measured by it
+};
+
+// A distilled solver, shown with its times and coefficients.
+struct ReportSolver {
+  std::string solver;  // as in the rows
+  NsSolver numbers;
+};
+
+// What one solver made from the noise that all of them started from.
+struct ReportSamples {
+  std::string solver;  // as in the rows
+  int nfe = 0;         // 0 for the reference
+  bool distilled = false;
+  torch::Tensor
+      values;  // [count, 1 or 3, height, width] images, or [count, channels, length] sound
+};
+
+// What is looked at or listened to.
+struct ReportGallery {
+  ReportSamples reference;            // without values there is no gallery
+  std::vector<ReportSamples> others;  // of the reference's shape; the distilled first reads best
+  double least = -1, most = 1;        // the values shown black and white; of images
+  double error_factor = 8;            // error maps show |difference| / (most - least) times this
+  int sample_rate = 0;                // in Hz; of sound
+};
+
+// Everything on the page. Texts are plain: they are escaped where they are put in.
+struct Report {
+  std::string model;  // its name, for the headline
+  // One line that says what every figure is of: "FM-OT velocity, guidance w = 0, fp32, 256 samples
+  // of seed 0, sample space". It stands under each of them.
+  std::string of;
+  double peak = 2;                   // peak-to-peak range that PSNR is relative to
+  double reference_evaluations = 0;  // mean of a sample; 0 where not known
+  std::vector<ReportRow> rows;
+  int featured_nfe = 0;  // the distilled solver of the headline; 0: the one that saves most
+  std::vector<ReportSolver> solvers;
+  std::vector<TrainingCurve> training;
+  ReportGallery gallery;
+  std::vector<std::string> commands;  // exactly as they were run, in order
+  // Model and hash, pairs, seed, guidance, space, versions and so on, in the order shown.
+  std::vector<std::pair<std::string, std::string>> provenance;
+  std::string date;  // as shown
+};
+
+// One HTML file that needs nothing but itself: no network, no folder beside it. A build without
+// Chart.js leaves the charts out and says so on the page. Images need libpng and sound libsndfile.
+std::string render_html(const Report& report);
+
+// Refuses with a usage error that names --force where the file is there and `overwrite` is not set.
+void write_report(const std::filesystem::path& path, const std::string& html, bool overwrite);
+
+}  // namespace bespoke

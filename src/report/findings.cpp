@@ -1,0 +1,71 @@
+#include "findings.h"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+namespace bespoke {
+
+namespace {
+
+std::vector<std::pair<int, double>> quality_points(const Report& report,
+                                                   const std::string& solver) {
+  std::vector<std::pair<int, double>> points;
+  for (const auto& row : report.rows) {
+    if (!row.distilled && row.solver == solver) points.emplace_back(row.nfe, row.psnr);
+  }
+  return points;
+}
+
+// A solver known to get there comes before one of which only a bound is known.
+bool needs_less(const BaselineNeed& left, const BaselineNeed& right) {
+  const auto key = [](const BaselineNeed& need) {
+    return std::make_tuple(need.needed.kind == EvaluationsNeeded::Kind::more_than, need.needed.nfe);
+  };
+  return key(left) < key(right);
+}
+
+}  // namespace
+
+const BaselineNeed* Finding::rival() const {
+  const auto found = std::min_element(needs.begin(), needs.end(), needs_less);
+  return found == needs.end() ? nullptr : &*found;
+}
+
+double Finding::saving() const {
+  const BaselineNeed* other = rival();
+  return other == nullptr ? 0 : other->needed.nfe / row.nfe;
+}
+
+std::vector<std::string> baseline_names(const Report& report) {
+  std::vector<std::string> names;
+  for (const auto& row : report.rows) {
+    const bool known = std::find(names.begin(), names.end(), row.solver) != names.end();
+    if (!row.distilled && !known) names.push_back(row.solver);
+  }
+  return names;
+}
+
+std::vector<Finding> findings(const Report& report) {
+  std::vector<Finding> list;
+  for (const auto& row : report.rows) {
+    if (!row.distilled || !std::isfinite(row.psnr)) continue;
+    Finding finding{row, {}};
+    for (const auto& name : baseline_names(report)) {
+      finding.needs.push_back({name, evaluations_needed(quality_points(report, name), row.psnr)});
+    }
+    list.push_back(std::move(finding));
+  }
+  return list;
+}
+
+const Finding* featured(const std::vector<Finding>& findings, int nfe) {
+  const Finding* best = nullptr;
+  for (const auto& finding : findings) {
+    if (finding.row.nfe == nfe) return &finding;
+    if (best == nullptr || finding.saving() > best->saving()) best = &finding;
+  }
+  return best;
+}
+
+}  // namespace bespoke

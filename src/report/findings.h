@@ -1,0 +1,38 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bespoke/report/equal_quality.h"
+#include "bespoke/report/report.h"
+
+namespace bespoke {
+
+// What a baseline needs for the PSNR of a distilled solver.
+struct BaselineNeed {
+  std::string solver;
+  EvaluationsNeeded needed;
+};
+
+// One distilled solver and what every baseline, in the order of the rows, needs to be as good.
+struct Finding {
+  ReportRow row;
+  std::vector<BaselineNeed> needs;
+
+  // The baseline that needs fewest evaluations; none where no baseline was measured.
+  const BaselineNeed* rival() const;
+  // Its evaluations over the distilled solver's own; 0 without a rival.
+  double saving() const;
+};
+
+// For every distilled solver that did not diverge, in the order of the rows.
+std::vector<Finding> findings(const Report& report);
+
+// The finding of the headline: the report's featured NFE, or else the greatest saving.
+const Finding* featured(const std::vector<Finding>& findings, int nfe);
+
+// The solver names of rows that are not distilled, each once.
+std::vector<std::string> baseline_names(const Report& report);
+
+}  // namespace bespoke

@@ -1,0 +1,107 @@
+#include "bespoke/report/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "bespoke/core/error.h"
+#include "bespoke/core/file.h"
+#include "bespoke/core/text.h"
+#include "page.h"
+#include "sections.h"
+#include "template.h"
+
+namespace bespoke {
+
+namespace {
+
+std::string reference_clause(double evaluations) {
+  return evaluations > 0 ? fmt::format(" ({:.0f} evaluations a sample)", evaluations) : "";
+}
+
+// "yes" where a section without content of its own belongs on the page.
+std::string present(bool condition) { return condition ? "yes" : ""; }
+
+// Words in spans of their own, or lines would break after the hyphens of options.
+std::string command_words(const std::string& command) {
+  std::string html;
+  for (const auto& word : split(command, ' ')) {
+    html += fmt::format("{}<span>{}</span>", html.empty() ? "" : " ", escape_html(word));
+  }
+  return html;
+}
+
+}  // namespace
+
+std::string frechet_charts_html(const Report& report) {
+  if (page_chart_js().empty()) return "";
+  const auto chart = [&](const char* id, const char* what, auto member) -> std::string {
+    const bool measured =
+        std::any_of(report.rows.begin(), report.rows.end(),
+                    [&](const ReportRow& row) { return (row.*member).has_value(); });
+    if (!measured) return "";
+    return fmt::format(
+        "<figure><h3>To {1}</h3><div class=\"legend\" data-chart=\"{0}\"></div>"
+        "<div class=\"plot\"><canvas id=\"chart-{0}\" role=\"img\" aria-label=\"Line chart of the "
+        "Fréchet distance to {1} against evaluations; its numbers are in the table of figures\">"
+        "</canvas></div><figcaption>Fréchet distance between a solver’s samples and {1}; lower is "
+        "nearer. {2}</figcaption></figure>\n",
+        id, what, escape_html(report.of));
+  };
+  return chart("frechet_reference", "the reference’s samples", &ReportRow::frechet_reference) +
+         chart("frechet_real", "real data", &ReportRow::frechet_real);
+}
+
+std::string commands_html(const Report& report) {
+  std::string html;
+  for (const auto& command : report.commands) {
+    html += fmt::format(
+        "<div class=\"command\"><pre><code>{}</code></pre>"
+        "<button type=\"button\" class=\"copy\">Copy</button></div>\n",
+        command_words(command));
+  }
+  return html;
+}
+
+std::string provenance_html(const Report& report) {
+  std::string html;
+  for (const auto& [name, value] : report.provenance) {
+    html +=
+        fmt::format("<div><dt>{}</dt><dd>{}</dd></div>\n", escape_html(name), escape_html(value));
+  }
+  return html;
+}
+
+std::string render_html(const Report& report) {
+  const auto found = findings(report);
+  const Finding* best = featured(found, report.featured_nfe);
+  return fill_template(page_html(), {{"model", escape_html(report.model)},
+                                     {"date", escape_html(report.date)},
+                                     {"of", escape_html(report.of)},
+                                     {"peak", fmt::format("{:g}", report.peak)},
+                                     {"reference", reference_clause(report.reference_evaluations)},
+                                     {"headline", headline_html(report, best)},
+                                     {"tiles", tiles_html(report, best)},
+                                     {"figures_table", figures_table_html(report)},
+                                     {"equal_table", equal_table_html(report, found)},
+                                     {"frechet_charts", frechet_charts_html(report)},
+                                     {"gallery", gallery_html(report)},
+                                     {"solvers", solvers_html(report)},
+                                     {"training", present(!report.training.empty())},
+                                     {"commands", commands_html(report)},
+                                     {"provenance", provenance_html(report)},
+                                     {"data", escape_script_json(report_data(report, found, best))},
+                                     {"css", std::string(page_css())},
+                                     {"js", std::string(page_js())},
+                                     {"charts", std::string(page_chart_js())}});
+}
+
+void write_report(const std::filesystem::path& path, const std::string& html, bool overwrite) {
+  if (!overwrite && is_file(path)) {
+    throw usage_error("'{}' is there already; add --force to write over it or choose another name",
+                      path.string());
+  }
+  write_file_atomically(path, html);
+}
+
+}  // namespace bespoke

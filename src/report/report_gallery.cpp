@@ -1,0 +1,132 @@
+#include <fmt/ranges.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "bespoke/core/base64.h"
+#include "bespoke/core/error.h"
+#include "bespoke/io/image.h"
+#include "bespoke/io/png.h"
+#include "bespoke/io/wav.h"
+#include "sections.h"
+#include "template.h"
+
+namespace bespoke {
+
+namespace {
+
+constexpr int64_t kMostAcross = 10;  // images beside one another
+
+void check_gallery(const ReportGallery& gallery) {
+  const torch::Tensor& first = gallery.reference.values;
+  if (first.dim() != 3 && first.dim() != 4) {
+    throw bad_input(
+        "a gallery shows [count, channels, height, width] or [count, channels, length], found {}",
+        first.sizes().vec());
+  }
+  for (const auto& other : gallery.others) {
+    if (!other.values.defined() || other.values.sizes() != first.sizes()) {
+      throw bad_input("the samples of {} differ in shape from the reference's", other.solver);
+    }
+  }
+}
+
+// Of the row with the same name and evaluations; empty where it was not measured.
+std::string quality_of(const ReportSamples& samples, const Report& report) {
+  for (const auto& row : report.rows) {
+    const bool same = row.solver == samples.solver && row.nfe == samples.nfe;
+    if (same && std::isfinite(row.psnr)) return fmt::format(" · {:.1f} dB", row.psnr);
+  }
+  return "";
+}
+
+std::string maker_of(const ReportSamples& samples) {
+  const std::string name = escape_html(samples.solver);
+  return samples.nfe == 0 ? name : fmt::format("{} with {} evaluations", name, samples.nfe);
+}
+
+// A row: who made it, and what.
+std::string strip(const ReportSamples& samples, const Report& report, const std::string& content) {
+  const char* kind = samples.nfe == 0 ? " reference" : samples.distilled ? " distilled" : "";
+  const std::string detail =
+      samples.nfe == 0 ? "what is reproduced"
+                       : fmt::format("{} evaluations{}", samples.nfe, quality_of(samples, report));
+  return fmt::format("<div class=\"strip{}\"><p><b>{}</b><br><small>{}</small></p>{}</div>\n", kind,
+                     escape_html(samples.solver), detail, content);
+}
+
+std::string image_html(const torch::Tensor& bytes, const char* kind, const std::string& alt) {
+  return fmt::format(
+      "<img class=\"{}\" loading=\"lazy\" width=\"{}\" height=\"{}\" alt=\"{}\" src=\"{}\">", kind,
+      bytes.size(2), bytes.size(1), alt, data_uri("image/png", encode_png(bytes)));
+}
+
+std::string images_html(const ReportSamples& samples, const ReportGallery& gallery) {
+  const torch::Tensor values = samples.values.detach().to(torch::kCPU, torch::kDouble);
+  const torch::Tensor truth = gallery.reference.values.detach().to(torch::kCPU, torch::kDouble);
+  const torch::Tensor shown = to_bytes(values, gallery.least, gallery.most);
+  const torch::Tensor errors =
+      to_bytes((values - truth).abs() * gallery.error_factor, 0, gallery.most - gallery.least);
+  std::string html = fmt::format("<div class=\"images\" style=\"--count:{}\">",
+                                 std::min(values.size(0), kMostAcross));
+  for (int64_t i = 0; i < values.size(0); ++i) {
+    const std::string whose = fmt::format("sample {} of {}", i + 1, maker_of(samples));
+    html += image_html(shown[i], "sample", whose);
+    if (samples.nfe != 0) html += image_html(errors[i], "error", "Error map of " + whose);
+  }
+  return html + "</div>";
+}
+
+std::string image_gallery(const Report& report) {
+  const ReportGallery& gallery = report.gallery;
+  std::string html = fmt::format(
+      "<figure class=\"gallery\">\n<fieldset><legend class=\"visually-hidden\">Show</legend>"
+      "<label><input type=\"radio\" name=\"show\" id=\"show-samples\" checked>Samples</label>"
+      "<label><input type=\"radio\" name=\"show\" id=\"show-errors\">Errors × {:g}</label>"
+      "</fieldset>\n",
+      gallery.error_factor);
+  html += strip(gallery.reference, report, images_html(gallery.reference, gallery));
+  for (const auto& samples : gallery.others) {
+    html += strip(samples, report, images_html(samples, gallery));
+  }
+  return html + fmt::format(
+                    "<figcaption>Each column starts from the same noise. Errors are the absolute "
+                    "difference from the reference, {:g} times as bright; black is exact. "
+                    "{}</figcaption>\n</figure>",
+                    gallery.error_factor, escape_html(report.of));
+}
+
+std::string player(const ReportSamples& samples, int64_t index, int sample_rate) {
+  return fmt::format(
+      "<audio controls preload=\"metadata\" aria-label=\"sample {} of {}\" src=\"{}\"></audio>",
+      index + 1, maker_of(samples),
+      data_uri("audio/wav", encode_wav(samples.values[index], sample_rate)));
+}
+
+std::string sound_gallery(const Report& report) {
+  const ReportGallery& gallery = report.gallery;
+  std::string html = "<figure><div class=\"sounds\">\n";
+  for (int64_t i = 0; i < gallery.reference.values.size(0); ++i) {
+    html += fmt::format("<div class=\"sound\"><h3>Sample {}</h3>\n", i + 1);
+    html += strip(gallery.reference, report, player(gallery.reference, i, gallery.sample_rate));
+    for (const auto& samples : gallery.others) {
+      html += strip(samples, report, player(samples, i, gallery.sample_rate));
+    }
+    html += "</div>\n";
+  }
+  return html + fmt::format(
+                    "</div><figcaption>Each group starts from the same noise; {} Hz. "
+                    "{}</figcaption></figure>",
+                    gallery.sample_rate, escape_html(report.of));
+}
+
+}  // namespace
+
+std::string gallery_html(const Report& report) {
+  if (!report.gallery.reference.values.defined()) return "";
+  check_gallery(report.gallery);
+  return report.gallery.reference.values.dim() == 4 ? image_gallery(report) : sound_gallery(report);
+}
+
+}  // namespace bespoke

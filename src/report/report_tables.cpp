@@ -1,0 +1,106 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "bespoke/core/text.h"
+#include "sections.h"
+#include "template.h"
+
+namespace bespoke {
+
+namespace {
+
+struct FigureColumn {
+  std::string title;
+  std::string what;  // as a hint
+  std::string format;
+  double (*value)(const ReportRow&);
+};
+
+constexpr double kNoFigure = std::numeric_limits<double>::quiet_NaN();
+
+std::vector<FigureColumn> figure_columns(const Report& report) {
+  const auto any = [&](auto member) {
+    return std::any_of(report.rows.begin(), report.rows.end(),
+                       [&](const ReportRow& row) { return (row.*member).has_value(); });
+  };
+  std::vector<FigureColumn> columns = {
+      {"NFE", "evaluations of the model a sample", "{:.0f}",
+       [](const ReportRow& row) { return double(row.nfe); }},
+      {"PSNR, dB", "mean over samples", "{:.2f}", [](const ReportRow& row) { return row.psnr; }},
+      {"SNR, dB", "mean over samples", "{:.2f}", [](const ReportRow& row) { return row.snr; }},
+      {"MSE, median", "of the samples' mean squared errors", "{:.2e}",
+       [](const ReportRow& row) { return row.mse_median; }}};
+  if (any(&ReportRow::frechet_reference)) {
+    columns.push_back(
+        {"Fréchet, reference", "Fréchet distance to the reference's samples", "{:.3g}",
+         [](const ReportRow& row) { return row.frechet_reference.value_or(kNoFigure); }});
+  }
+  if (any(&ReportRow::frechet_real)) {
+    columns.push_back({"Fréchet, real", "Fréchet distance to real data", "{:.3g}",
+                       [](const ReportRow& row) { return row.frechet_real.value_or(kNoFigure); }});
+  }
+  columns.push_back({"ms a sample", "in batches, on the machine of the report", "{:.2f}",
+                     [](const ReportRow& row) { return 1e3 * row.seconds; }});
+  return columns;
+}
+
+std::string figure_cell(const FigureColumn& column, const ReportRow& row) {
+  const double value = column.value(row);
+  if (std::isnan(value)) return "<td data-value=\"\">–</td>";
+  // Infinite where a solver is exact: sorted as such, by a number that HTML and JavaScript share.
+  if (std::isinf(value)) return "<td data-value=\"1e999\">∞</td>";
+  return fmt::format("<td data-value=\"{}\">{}</td>", exact(value),
+                     fmt::format(fmt::runtime(column.format), value));
+}
+
+std::string head_cell(const std::string& title, const std::string& what) {
+  return fmt::format("<th scope=\"col\" title=\"{}\"><button type=\"button\">{}</button></th>",
+                     escape_html(what), escape_html(title));
+}
+
+std::string need_cell(const EvaluationsNeeded& needed, int nfe) {
+  const std::string text = escape_html(to_string(needed));
+  // A bound says nothing of how many times as many are needed.
+  if (needed.kind != EvaluationsNeeded::Kind::interpolated) return "<td>" + text + "</td>";
+  return fmt::format("<td>{} <small>{:.1f}×</small></td>", text, needed.nfe / nfe);
+}
+
+}  // namespace
+
+std::string figures_table_html(const Report& report) {
+  const auto columns = figure_columns(report);
+  std::string html = "<table class=\"sortable\"><thead><tr>" + head_cell("solver", "its name");
+  for (const auto& column : columns) html += head_cell(column.title, column.what);
+  html += "</tr></thead><tbody>\n";
+  for (const auto& row : report.rows) {
+    html += fmt::format("<tr{}><th scope=\"row\">{}</th>",
+                        row.distilled ? " class=\"distilled\"" : "", escape_html(row.solver));
+    for (const auto& column : columns) html += figure_cell(column, row);
+    html += "</tr>\n";
+  }
+  return html + "</tbody></table>";
+}
+
+std::string equal_table_html(const Report& report, const std::vector<Finding>& findings) {
+  const auto names = baseline_names(report);
+  if (findings.empty() || names.empty()) return "";
+  std::string html = "<table><thead><tr><th scope=\"col\">as good as</th>";
+  for (const auto& finding : findings) {
+    html += fmt::format("<th scope=\"col\">{} at {}<br>{:.1f} dB</th>",
+                        escape_html(finding.row.solver), finding.row.nfe, finding.row.psnr);
+  }
+  html += "</tr></thead><tbody>\n";
+  for (size_t i = 0; i < names.size(); ++i) {
+    html += fmt::format("<tr><th scope=\"row\">{}</th>", escape_html(names[i]));
+    for (const auto& finding : findings) {
+      html += need_cell(finding.needs[i].needed, finding.row.nfe);
+    }
+    html += "</tr>\n";
+  }
+  return html + "</tbody></table>";
+}
+
+}  // namespace bespoke

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bespoke/report/report.h"
+#include "findings.h"
+
+namespace bespoke {
+
+// The parts of the page, as HTML; each is empty where the report has nothing for it.
+
+// What was achieved, in two sentences, and its figures as tiles.
+std::string headline_html(const Report& report, const Finding* best);
+std::string tiles_html(const Report& report, const Finding* best);
+
+std::string figures_table_html(const Report& report);
+std::string equal_table_html(const Report& report, const std::vector<Finding>& findings);
+std::string frechet_charts_html(const Report& report);
+std::string solvers_html(const Report& report);
+std::string gallery_html(const Report& report);
+std::string commands_html(const Report& report);
+std::string provenance_html(const Report& report);
+
+// The figures for the page's script.
+std::string report_data(const Report& report, const std::vector<Finding>& findings,
+                        const Finding* best);
+
+}  // namespace bespoke

@@ -1,0 +1,42 @@
+#include "bespoke/report/training_curve.h"
+
+#include <nlohmann/json.hpp>
+
+#include "bespoke/core/text.h"
+
+namespace bespoke {
+
+namespace {
+
+bool is_number(const nlohmann::json& line, const char* key) {
+  return line.contains(key) && line[key].is_number();
+}
+
+}  // namespace
+
+std::vector<TrainingPoint> parse_training_log(const std::string& text) {
+  std::vector<TrainingPoint> points;
+  for (const auto& row : split(text, '\n')) {
+    const auto line = nlohmann::json::parse(row, nullptr, false);
+    // A loss that is no number is logged as null; there is no point to draw.
+    if (!line.is_object() || !is_number(line, "iteration") || !is_number(line, "loss")) continue;
+    TrainingPoint point;
+    point.start = is_number(line, "start") ? line["start"].get<int>() : 0;
+    point.iteration = line["iteration"].get<int>();
+    point.loss = line["loss"].get<double>();
+    if (is_number(line, "validation_psnr")) point.validation_psnr = line["validation_psnr"];
+    points.push_back(point);
+  }
+  return points;
+}
+
+std::optional<TrainingPoint> best_iterate(const std::vector<TrainingPoint>& points) {
+  std::optional<TrainingPoint> best;
+  for (const auto& point : points) {
+    if (!point.validation_psnr) continue;
+    if (!best || *point.validation_psnr > *best->validation_psnr) best = point;
+  }
+  return best;
+}
+
+}  // namespace bespoke

@@ -1,0 +1,287 @@
+"""Opens reports in Chromium and uses them as a reader would.
+
+BESPOKE_REPORT_PAGES is the program that writes the pages. Where BESPOKE_SCREENSHOTS names a folder,
+pictures of both pages are left there, wide and narrow, light and dark. Skips, with status 77, where
+Selenium or Chromium is missing.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+try:
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+    from selenium.webdriver.support.ui import Select, WebDriverWait
+except ImportError as error:
+    print(f"skipped: {error} (Debian: python3-selenium)")
+    sys.exit(77)
+
+CHROMIUM = shutil.which("chromium")
+DRIVER = shutil.which("chromedriver")
+if not CHROMIUM or not DRIVER:
+    print("skipped: no Chromium with its driver (Debian: chromium chromium-driver)")
+    sys.exit(77)
+
+WIDE = (1280, 900)
+PHONE = (390, 844)
+SCREENSHOTS = os.environ.get("BESPOKE_SCREENSHOTS")
+
+# How many pixels of a canvas are drawn on, and how many of them are of one colour.
+INK = """
+const canvas = arguments[0], context = canvas.getContext('2d');
+const bytes = context.getImageData(0, 0, canvas.width, canvas.height).data;
+let drawn = 0;
+for (let i = 3; i < bytes.length; i += 4) drawn += bytes[i] > 128;
+return drawn;
+"""
+
+ACCENT = """
+const [canvas, hex] = arguments, context = canvas.getContext('2d');
+const wanted = [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
+const bytes = context.getImageData(0, 0, canvas.width, canvas.height).data;
+let count = 0;
+for (let i = 0; i < bytes.length; i += 4) {
+  count += bytes[i + 3] > 200 && wanted.every((value, k) => Math.abs(bytes[i + k] - value) < 8);
+}
+return count;
+"""
+
+
+def start_browser():
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage",
+                     "--hide-scrollbars", "--mute-audio"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    return webdriver.Chrome(service=Service(DRIVER), options=options)
+
+
+class ReportPage:
+    """What holds for both pages, `page` being the file's name; each test opens its page anew."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        written = subprocess.run([os.environ["BESPOKE_REPORT_PAGES"], cls.folder.name],
+                                 stderr=subprocess.PIPE, text=True)
+        if written.returncode == 77:
+            raise unittest.SkipTest(written.stderr)
+        written.check_returncode()
+        cls.browser = start_browser()
+        cls.addClassCleanup(cls.browser.quit)
+
+    def setUp(self):
+        self.open(WIDE, "light")
+
+    def open(self, size, scheme):
+        self.emulate(size, scheme)
+        self.browser.get_log("browser")  # of earlier pages
+        self.browser.get((Path(self.folder.name) / self.page).as_uri())
+
+    def emulate(self, size, scheme):
+        """A screen of exactly this size: a window's frame would take some of it."""
+        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+            "width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": size == PHONE})
+        self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [
+            {"name": "prefers-color-scheme", "value": scheme},
+            {"name": "prefers-reduced-motion", "value": "reduce"}]})
+
+    def needs_charts(self):
+        if not self.all("canvas"):
+            self.skipTest("this build has no Chart.js (Debian: libjs-chart.js)")
+
+    def all(self, selector):
+        return self.browser.find_elements(By.CSS_SELECTOR, selector)
+
+    def one(self, selector):
+        return self.browser.find_element(By.CSS_SELECTOR, selector)
+
+    def script(self, text, *arguments):
+        return self.browser.execute_script(text, *arguments)
+
+    def style(self, name):
+        return self.script("return getComputedStyle(document.documentElement)"
+                           ".getPropertyValue(arguments[0]).trim()", name)
+
+    def accent_pixels(self):
+        return self.script(ACCENT, self.one("#chart-psnr"), self.style("--accent"))
+
+    def screenshot(self, name):
+        if not SCREENSHOTS:
+            return
+        Path(SCREENSHOTS).mkdir(parents=True, exist_ok=True)
+        height = self.script("return document.documentElement.scrollHeight")
+        width = self.script("return innerWidth")
+        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+            "width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})
+        self.script("document.querySelectorAll('img').forEach((image) => image.decode())")
+        self.browser.save_screenshot(str(Path(SCREENSHOTS) / f"{Path(self.page).stem}-{name}.png"))
+
+    def test_charts_are_drawn(self):
+        self.needs_charts()
+        charts = self.all("canvas")
+        self.assertGreaterEqual(len(charts), 4)
+        for chart in charts:
+            self.assertGreater(self.script(INK, chart), 1000, chart.get_attribute("id"))
+        self.assertGreater(self.accent_pixels(), 500)
+
+    def test_console_is_silent_and_nothing_is_fetched(self):
+        severe = [entry for entry in self.browser.get_log("browser")
+                  if entry["level"] in ("SEVERE", "WARNING")]
+        self.assertEqual(severe, [])
+        names = self.script("return performance.getEntriesByType('resource').map((e) => e.name)")
+        self.assertEqual([name for name in names if not name.startswith("data:")], [])
+
+    def test_fits_a_phone(self):
+        for scheme in ("light", "dark"):
+            self.open(PHONE, scheme)
+            self.assertEqual(self.script("return innerWidth"), PHONE[0])
+            self.assertLessEqual(self.script("return document.documentElement.scrollWidth"), PHONE[0])
+            self.screenshot(f"phone-{scheme}")
+
+    def test_looks_right_on_a_desktop(self):
+        for scheme in ("light", "dark"):
+            self.open(WIDE, scheme)
+            self.assertLessEqual(self.script("return document.documentElement.scrollWidth"), WIDE[0])
+            self.screenshot(f"desktop-{scheme}")
+
+    def test_follows_the_colour_scheme(self):
+        background = "return getComputedStyle(document.body).backgroundColor"
+        light, light_accent = self.script(background), self.style("--accent")
+        self.emulate(WIDE, "dark")
+        self.assertNotEqual(self.script(background), light)
+        self.assertNotEqual(self.style("--accent"), light_accent)
+        self.needs_charts()
+        WebDriverWait(self.browser, 5).until(lambda _: self.accent_pixels() > 500)
+
+    def test_sorts_by_a_column(self):
+        def figures():
+            cells = self.all("table.sortable tbody tr td:nth-child(3)")
+            return [cell.get_attribute("data-value") for cell in cells]
+
+        button = self.one("table.sortable th:nth-child(3) button")
+        for direction, reverse in (("ascending", False), ("descending", True)):
+            button.click()
+            found = figures()
+            known = [float(value) for value in found if value]
+            self.assertEqual(known, sorted(known, reverse=reverse))
+            self.assertEqual(found[len(known):], [""])  # the one that diverged comes last
+            header = self.one("table.sortable th:nth-child(3)")
+            self.assertEqual(header.get_attribute("aria-sort"), direction)
+
+    def test_hides_a_line(self):
+        self.needs_charts()
+        before = self.accent_pixels()
+        button = self.one(".legend button.distilled")
+        button.click()
+        self.assertEqual(self.one(".legend button.distilled").get_attribute("aria-pressed"), "false")
+        self.assertLess(self.accent_pixels(), before / 4)
+
+    def test_is_reached_by_keyboard(self):
+        reached = set()
+        body = self.one("body")
+        body.send_keys(Keys.TAB)
+        for _ in range(120):
+            active = self.browser.switch_to.active_element
+            if active.tag_name == "body":
+                break
+            reached.add((active.tag_name, active.get_attribute("class") or active.get_attribute("id")))
+            active.send_keys(Keys.TAB)
+        self.assertTrue(any(tag == "td" for tag, _ in reached), "no heat map was reached")
+        for wanted in (("a", "skip"), ("select", "solver-choice"), ("div", "scroll bounded"),
+                       ("button", "copy")):
+            self.assertIn(wanted, reached)
+        self.needs_charts()
+        for wanted in (("button", "distilled"), ("select", "target")):
+            self.assertIn(wanted, reached)
+
+    def test_reads_out_coefficients(self):
+        cell = self.one(".solver:not([hidden]) td[tabindex='0']")
+        cell.click()
+        readout = self.one(".solver:not([hidden]) .readout")
+        self.assertTrue(readout.text.startswith("a0 = 1"), readout.text)
+        cell.send_keys(Keys.ARROW_DOWN)
+        self.assertTrue(readout.text.startswith("a1 = 0.996"), readout.text)
+        self.browser.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
+        self.assertTrue(readout.text.startswith("b1,0 = "), readout.text)
+
+    def test_chooses_among_solvers(self):
+        shown = [s for s in self.all(".solver") if s.is_displayed()]
+        self.assertEqual([s.get_attribute("data-nfe") for s in shown], ["8"])
+        Select(self.one("#solver-choice")).select_by_visible_text("bns, 16 evaluations")
+        shown = [s for s in self.all(".solver") if s.is_displayed()]
+        self.assertEqual([s.get_attribute("data-nfe") for s in shown], ["16"])
+        self.needs_charts()
+        Select(self.one("#target")).select_by_index(0)
+        self.assertGreater(self.script(INK, self.one("#chart-equal")), 1000)
+
+    def test_says_what_everything_is(self):
+        self.assertEqual(len(self.all("h1")), 1)
+        for image in self.all("img"):
+            self.assertTrue(image.get_attribute("alt"))
+        for figure in self.all("figure"):
+            self.assertTrue(figure.find_elements(By.CSS_SELECTOR, "figcaption"))
+        for canvas in self.all("canvas"):
+            self.assertTrue(canvas.get_attribute("aria-label"))
+
+    def test_copies_a_command(self):
+        button = self.one(".copy")
+        button.click()
+        WebDriverWait(self.browser, 5).until(lambda _: button.text in ("Copied", "Selected"))
+
+
+class ImageReport(ReportPage, unittest.TestCase):
+    page = "images.html"
+
+    def loaded(self, selector):
+        """The natural widths of images, once each has been scrolled to: they load lazily."""
+        images = self.all(selector)
+        for image in images:
+            self.script("arguments[0].scrollIntoView()", image)
+        widths = "return [...document.querySelectorAll(arguments[0])].map((i) => i.naturalWidth)"
+        WebDriverWait(self.browser, 10).until(lambda _: all(self.script(widths, selector)))
+        return self.script(widths, selector)
+
+    def test_images_are_loaded(self):
+        widths = self.loaded("img.sample")
+        self.assertEqual(widths, [32] * 64)
+
+    def test_switches_to_errors(self):
+        self.assertFalse(self.one("img.error").is_displayed())
+        self.one("#show-samples").send_keys(Keys.ARROW_RIGHT)
+        self.assertTrue(self.one("img.error").is_displayed())
+        self.assertFalse(self.one(".strip.distilled img.sample").is_displayed())
+        self.assertTrue(self.one(".strip.reference img.sample").is_displayed())
+        self.assertEqual(self.loaded("img.error"), [32] * 56)
+        self.screenshot("errors")
+
+    def test_has_distances(self):
+        self.needs_charts()
+        self.assertEqual(len(self.all("#chart-frechet_reference, #chart-frechet_real")), 2)
+
+
+class AudioReport(ReportPage, unittest.TestCase):
+    page = "audio.html"
+
+    def test_sounds_have_a_length(self):
+        self.assertEqual(len(self.all("audio")), 16)
+        lengths = "return [...document.querySelectorAll('audio')].map((a) => a.duration)"
+        WebDriverWait(self.browser, 10).until(lambda _: all(self.script(lengths)))
+        for length in self.script(lengths):
+            self.assertAlmostEqual(length, 1.0, places=2)
+
+    def test_leaves_out_what_is_not_there(self):
+        self.assertEqual(self.all("#chart-frechet_reference, #frechet, img"), [])
+
+
+if __name__ == "__main__":
+    unittest.main()

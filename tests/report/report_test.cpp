@@ -1,0 +1,217 @@
+#include "bespoke/report/report.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "bespoke/core/error.h"
+#include "bespoke/core/file.h"
+#include "bespoke/io/image.h"
+#include "bespoke/io/png.h"
+#include "made_up_report.h"
+#include "temporary_folder.h"
+
+namespace bespoke {
+namespace {
+
+using testing::made_up_audio_report;
+using testing::made_up_image_report;
+using testing::made_up_report;
+
+size_t occurrences(const std::string& text, const std::string& word) {
+  size_t count = 0;
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++count;
+  return count;
+}
+
+nlohmann::json embedded_data(const std::string& html) {
+  const std::string open = "<script type=\"application/json\" id=\"report-data\">";
+  const size_t begin = html.find(open) + open.size();
+  return nlohmann::json::parse(html.substr(begin, html.find("</script>", begin) - begin));
+}
+
+// The bytes of every data URI of a media type, in the page's order. Decoded on its own account.
+std::vector<std::string> embedded_files(const std::string& html, const std::string& media_type) {
+  const std::string digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  const std::string open = "src=\"data:" + media_type + ";base64,";
+  std::vector<std::string> files;
+  for (size_t at = html.find(open); at != std::string::npos; at = html.find(open, at + 1)) {
+    std::string bytes;
+    uint32_t bits = 0;
+    int held = 0;
+    for (size_t i = at + open.size(); html[i] != '"' && html[i] != '='; ++i) {
+      bits = bits << 6 | uint32_t(digits.find(html[i]));
+      held += 6;
+      if (held >= 8) bytes += char(bits >> (held -= 8) & 255);
+    }
+    files.push_back(bytes);
+  }
+  return files;
+}
+
+TEST(Report, SaysWhatWasAchieved) {
+  Report report;
+  report.model = "m";
+  report.rows = {{"bns", 8, 45.8}, {"midpoint", 20, 45.0}, {"midpoint", 24, 47.0}};
+  report.rows[0].distilled = true;
+  // 45.8 lies 0.4 of the way from 20 to 24: 21.6, which is 2.7 times 8.
+  const std::string html = render_html(report);
+  EXPECT_NE(html.find("<strong>8 evaluations</strong> reach 45.8 dB. <span>midpoint needs 22 for "
+                      "the same.</span>"),
+            std::string::npos);
+  EXPECT_NE(html.find("<b>2.7×</b>speed-up in evaluations over midpoint"), std::string::npos);
+  EXPECT_NE(html.find("<td>21.6 <small>2.7×</small></td>"), std::string::npos);
+}
+
+TEST(Report, SaysWhenNothingElseGetsThere) {
+  Report report;
+  report.rows = {{"bns", 8, 45.8}, {"euler", 20, 30}, {"heun", 16, 31}};
+  report.rows[0].distilled = true;
+  const std::string html = render_html(report);
+  // Heun was measured up to 16 only: more cannot be said of all.
+  EXPECT_NE(html.find("No other solver measured reaches that, with up to 16 evaluations."),
+            std::string::npos);
+  EXPECT_NE(html.find("<td>&gt; 20</td>"), std::string::npos);
+}
+
+TEST(Report, NeedsNeitherDistilledSolversNorAnythingElse) {
+  Report report;
+  EXPECT_NE(render_html(report).find("No solver came to an end."), std::string::npos);
+  report.rows = {{"euler", 8, 30}, {"heun", 8, 31}};
+  const std::string html = render_html(report);
+  EXPECT_NE(html.find("heun comes nearest: <strong>31.0 dB</strong>"), std::string::npos);
+  for (const char* absent : {"id=\"equal\"", "id=\"frechet\"", "id=\"samples\"", "id=\"solver\"",
+                             "id=\"training\"", "id=\"commands\"", "id=\"provenance\""}) {
+    EXPECT_EQ(html.find(absent), std::string::npos) << absent;
+  }
+}
+
+TEST(Report, EmbedsFiguresThatParseBack) {
+  const Report report = made_up_report();
+  const auto data = embedded_data(render_html(report));
+  ASSERT_EQ(data["rows"].size(), report.rows.size());
+  for (size_t i = 0; i < report.rows.size(); ++i) {
+    const auto& row = data["rows"][i];
+    EXPECT_EQ(row["solver"], report.rows[i].solver);
+    EXPECT_EQ(row["nfe"], report.rows[i].nfe);
+    EXPECT_EQ(row["distilled"], report.rows[i].distilled);
+    if (std::isnan(report.rows[i].psnr)) {
+      EXPECT_TRUE(row["psnr"].is_null());
+    } else {
+      EXPECT_EQ(row["psnr"].get<double>(), report.rows[i].psnr);
+      EXPECT_EQ(row["frechet_real"].get<double>(), *report.rows[i].frechet_real);
+    }
+  }
+  EXPECT_EQ(data["featured"]["nfe"], 8);
+  EXPECT_EQ(data["training"][1]["points"].size(), 80u);
+  EXPECT_EQ(data["training"][1]["best"]["start"], 0);
+}
+
+TEST(Report, EscapesWhatUsersWrite) {
+  const std::string evil = "</script><img src=x onerror=alert(1)>\"'&<!--";
+  Report report = made_up_image_report();
+  const size_t scripts = occurrences(render_html(report), "</script>");
+  report.model = report.of = report.date = evil;
+  for (auto& row : report.rows) row.solver += evil;
+  for (auto& solver : report.solvers) solver.solver += evil;
+  for (auto& curve : report.training) curve.solver += evil;
+  for (auto& samples : report.gallery.others) samples.solver += evil;
+  report.gallery.reference.solver += evil;
+  report.commands = {evil};
+  report.provenance = {{evil, evil}};
+  const std::string html = render_html(report);
+  EXPECT_EQ(html.find("<img src=x"), std::string::npos);
+  EXPECT_EQ(occurrences(html, "</script>"), scripts);
+  EXPECT_EQ(embedded_data(html)["rows"][0]["solver"], "bns" + evil);
+  EXPECT_NE(html.find("<pre><code><span>&lt;/script&gt;&lt;img</span> <span>src=x</span> "
+                      "<span>onerror=alert(1)&gt;&quot;&#39;&amp;&lt;!--</span></code>"),
+            std::string::npos);
+}
+
+TEST(Report, TakesNamesWithBracesAndBrokenUtf8) {
+  Report report = made_up_report();
+  report.model = "{{css}}";
+  report.rows[0].solver = "\xff";
+  const std::string html = render_html(report);
+  EXPECT_NE(html.find("<h1>{{css}}</h1>"), std::string::npos);
+  EXPECT_EQ(embedded_data(html)["rows"][0]["solver"], "\xEF\xBF\xBD");
+}
+
+// Nothing but data URIs and places on the page itself in what a browser would load.
+void expect_self_contained(const std::string& html) {
+  for (const char* attribute : {"src=\"", "href=\"", "srcset=\"", "action=\"", "poster=\""}) {
+    const std::string name = attribute;
+    for (size_t at = html.find(name); at != std::string::npos; at = html.find(name, at + 1)) {
+      const std::string target = html.substr(at + name.size(), 6);
+      EXPECT_TRUE(target.rfind("data:", 0) == 0 || target[0] == '#') << target;
+    }
+  }
+  for (const char* loader : {"url(", "@import", "fetch(", "XMLHttpRequest", "importScripts"}) {
+    EXPECT_EQ(html.find(loader), std::string::npos) << loader;
+  }
+  EXPECT_NE(html.find("default-src 'none'"), std::string::npos);
+}
+
+TEST(Report, FetchesNothing) { expect_self_contained(render_html(made_up_image_report())); }
+
+TEST(Report, HoldsTheVeryImages) {
+  const Report report = made_up_image_report();
+  const auto files = embedded_files(render_html(report), "image/png");
+  ASSERT_EQ(files.size(), 8 * (1 + 2 * report.gallery.others.size()));
+  const testing::TemporaryFolder folder;
+  const auto image = [&](size_t index) {
+    write_file_atomically(folder.path() / "x.png", files[index]);
+    return read_png(folder.path() / "x.png").image;
+  };
+  EXPECT_TRUE(torch::equal(image(3), to_bytes(report.gallery.reference.values[3], -1, 1)));
+  // Behind the reference, samples and error maps alternate: eight times too bright, of 2.
+  const auto& euler = report.gallery.others.back().values;
+  const torch::Tensor error = (euler[7] - report.gallery.reference.values[7]).abs();
+  EXPECT_TRUE(torch::equal(image(files.size() - 2), to_bytes(euler[7], -1, 1)));
+  EXPECT_TRUE(torch::equal(image(files.size() - 1), to_bytes(error.to(torch::kDouble) * 8, 0, 2)));
+}
+
+TEST(Report, HoldsTheSounds) {
+  const Report report = made_up_audio_report();
+  std::string html;
+  try {
+    html = render_html(report);
+  } catch (const Error& error) {
+    ASSERT_NE(std::string(error.what()).find("install libsndfile1-dev"), std::string::npos);
+    GTEST_SKIP() << error.what();
+  }
+  expect_self_contained(html);
+  const auto files = embedded_files(html, "audio/wav");
+  ASSERT_EQ(files.size(), 2 * (1 + report.gallery.others.size()));
+  for (const auto& file : files) {
+    EXPECT_EQ(file.substr(0, 4), "RIFF");
+    EXPECT_EQ(file.size(), 44u + 2 * 8000);
+  }
+}
+
+TEST(Report, RefusesSamplesThatDoNotMatch) {
+  Report report = made_up_image_report();
+  report.gallery.others[0].values = torch::zeros({8, 3, 16, 16});
+  EXPECT_THROW(render_html(report), Error);
+  report.gallery.reference.values = torch::zeros({8, 3});
+  EXPECT_THROW(render_html(report), Error);
+}
+
+TEST(Report, IsNotWrittenOverSilently) {
+  const testing::TemporaryFolder folder;
+  const auto path = folder.path() / "report.html";
+  write_report(path, "first", false);
+  try {
+    write_report(path, "second", false);
+    FAIL() << "it was written over";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    EXPECT_NE(std::string(error.what()).find("--force"), std::string::npos);
+  }
+  EXPECT_EQ(read_file(path), "first");
+  write_report(path, "second", true);
+  EXPECT_EQ(read_file(path), "second");
+}
+
+}  // namespace
+}  // namespace bespoke
