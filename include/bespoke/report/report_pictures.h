@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bespoke/report/report.h"
+
+namespace bespoke {
+
+struct ReportPicture {
+  std::string name;  // of a file, such as "psnr.png"
+  std::string png;   // its bytes
+};
+
+// A report's charts as pictures, for where a page cannot go: PSNR against evaluations, the times
+// and coefficients of each distilled solver, and the samples side by side where they are images.
+std::vector<ReportPicture> report_pictures(const Report& report);
+
+}  // namespace bespoke

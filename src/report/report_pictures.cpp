@@ -1,0 +1,82 @@
+#include "bespoke/report/report_pictures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "bespoke/io/image.h"
+#include "bespoke/report/chart.h"
+#include "bespoke/report/comparison_grid.h"
+
+namespace bespoke {
+
+namespace {
+
+LineChart quality_chart(const Report& report) {
+  LineChart chart{
+      report.model + ": PSNR against evaluations", report.of, "evaluations", "PSNR in dB", {}};
+  for (const auto& row : report.rows) {
+    auto found = std::find_if(chart.series.begin(), chart.series.end(),
+                              [&](const ChartSeries& one) { return one.name == row.solver; });
+    if (found == chart.series.end()) {
+      found = chart.series.insert(found, {row.solver, {}, row.distilled});
+    }
+    found->points.emplace_back(row.nfe, row.psnr);
+  }
+  return chart;
+}
+
+std::string measured_detail(const ReportSamples& samples, const Report& report) {
+  if (samples.nfe == 0) return "what is reproduced";
+  std::string text = fmt::format("{} evaluations", samples.nfe);
+  for (const auto& row : report.rows) {
+    const bool same = row.solver == samples.solver && row.nfe == samples.nfe;
+    if (same && std::isfinite(row.psnr)) return text + fmt::format(", {:.1f} dB", row.psnr);
+  }
+  return text;
+}
+
+ComparisonGrid sample_grid(const Report& report) {
+  const ReportGallery& gallery = report.gallery;
+  ComparisonGrid grid{report.model + ": the same noise, side by side", report.of, {}};
+  const auto add = [&](const ReportSamples& samples) {
+    const torch::Tensor bytes =
+        to_bytes(samples.values.to(torch::kCPU), gallery.least, gallery.most);
+    grid.rows.push_back(
+        {samples.solver, measured_detail(samples, report), bytes, samples.distilled});
+  };
+  add(gallery.reference);
+  for (const auto& samples : gallery.others) add(samples);
+  return grid;
+}
+
+// A name that is safe in a file's: names of solvers may be paths.
+std::string file_stem(const ReportSolver& entry) {
+  std::string stem = fmt::format("{}-nfe{}", entry.solver, entry.numbers.nfe());
+  for (char& c : stem) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    if (!plain) c = '-';
+  }
+  return stem;
+}
+
+}  // namespace
+
+std::vector<ReportPicture> report_pictures(const Report& report) {
+  std::vector<ReportPicture> pictures = {{"psnr.png", line_chart_png(quality_chart(report))}};
+  for (const auto& entry : report.solvers) {
+    const std::string whose = fmt::format("{}, {} evaluations", entry.solver, entry.numbers.nfe());
+    pictures.push_back({fmt::format("times-{}.png", file_stem(entry)),
+                        time_grid_png(entry.numbers, "Times of " + whose, report.of)});
+    pictures.push_back({fmt::format("coefficients-{}.png", file_stem(entry)),
+                        heat_map_png(entry.numbers, "Coefficients of " + whose, report.of)});
+  }
+  const torch::Tensor& values = report.gallery.reference.values;
+  if (values.defined() && values.dim() == 4) {
+    pictures.push_back({"samples.png", comparison_grid_png(sample_grid(report))});
+  }
+  return pictures;
+}
+
+}  // namespace bespoke

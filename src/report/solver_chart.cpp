@@ -1,0 +1,126 @@
+// The charts of a solver's own numbers.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "bespoke/report/chart.h"
+#include "canvas.h"
+#include "heading.h"
+
+namespace bespoke {
+
+namespace {
+
+constexpr double kSheetWidth = 800;
+constexpr double kSheetMargin = 28;
+constexpr double kCellHeight = 28;
+constexpr double kWidestCell = 64;
+
+// The colour of a coefficient; paler the smaller it is, by the root of its share of the largest.
+Colour heat(double value, double largest) {
+  Colour colour = value < 0 ? kNegative : kAccent;
+  colour.alpha = largest == 0 ? 0 : 0.06 + 0.56 * std::sqrt(std::abs(value) / largest);
+  return colour;
+}
+
+double largest_of(const std::vector<double>& values) {
+  double largest = 0;
+  for (const double value : values) largest = std::max(largest, std::abs(value));
+  return largest;
+}
+
+// A table of coloured cells: i and t, then a, then a column for each b.
+class HeatMap {
+ public:
+  HeatMap(const NsSolver& solver, double top)
+      : solver_(solver),
+        top_(top),
+        cell_(std::min(kWidestCell, (kSheetWidth - 2 * kSheetMargin - 102) / (solver.nfe() + 1))) {}
+
+  double height() const { return kCellHeight * (solver_.nfe() + 1); }
+
+  void draw(Canvas& canvas) const {
+    canvas.text(kSheetMargin + 14, y(-1), "i", head());
+    canvas.text(kSheetMargin + 62, y(-1), "t", head());
+    canvas.text(x(0), y(-1), "a", head());
+    double largest = 0;
+    for (size_t i = 0; i < solver_.b.size(); ++i) {
+      canvas.text(x(int(i) + 1), y(-1), fmt::format("b{}", i), head());
+      largest = std::max(largest, largest_of(solver_.b[i]));
+    }
+    const double largest_a = largest_of(solver_.a);
+    for (size_t i = 0; i < solver_.a.size(); ++i) {
+      const int row = int(i);
+      canvas.text(kSheetMargin + 14, y(row), std::to_string(i), head());
+      canvas.text(kSheetMargin + 62, y(row), fmt::format("{:.3f}", solver_.times[i]), head());
+      draw_cell(canvas, row, 0, solver_.a[i], largest_a);
+      for (size_t j = 0; j <= i; ++j) {
+        draw_cell(canvas, row, int(j) + 1, solver_.b[i][j], largest);
+      }
+    }
+  }
+
+ private:
+  const NsSolver& solver_;
+  double top_, cell_;
+
+  static TextStyle head() { return {10.5, kSoft, Anchor::middle}; }
+
+  // The middle of a cell; b stands a little apart from a.
+  double x(int column) const {
+    return kSheetMargin + 94 + (column + 0.5) * cell_ + (column > 0 ? 8 : 0);
+  }
+  double y(int row) const { return top_ + (row + 1.5) * kCellHeight; }
+
+  void draw_cell(Canvas& canvas, int row, int column, double value, double largest) const {
+    canvas.rectangle(x(column) - cell_ / 2 + 1, y(row) - kCellHeight / 2 + 1, cell_ - 2,
+                     kCellHeight - 2, heat(value, largest));
+    if (cell_ >= 32) {
+      canvas.text(x(column), y(row), fmt::format("{:.2f}", value), {10, kInk, Anchor::middle});
+    }
+  }
+};
+
+}  // namespace
+
+std::string time_grid_png(const NsSolver& solver, const std::string& title,
+                          const std::string& caption) {
+  const Heading heading(title, caption, kSheetWidth - 2 * kSheetMargin);
+  const double upper = heading.height() + 32, lower = upper + 74;
+  const double left = kSheetMargin + 80, right = kSheetWidth - kSheetMargin - 10;
+  const auto x = [&](double time) { return left + time * (right - left); };
+  Canvas canvas(kSheetWidth, lower + 66);
+  heading.draw(canvas, kSheetMargin);
+  canvas.text(kSheetMargin, upper, "uniform", {11.5, kSoft});
+  canvas.text(kSheetMargin, lower, "distilled", {11.5, kAccent, Anchor::start, true});
+  canvas.line({{left, upper}, {right, upper}}, kLine, 1.5);
+  canvas.line({{left, lower}, {right, lower}}, kLine, 1.5);
+  for (int i = 0; i < solver.nfe(); ++i) {
+    const double even = x(double(i) / solver.nfe()), own = x(solver.times[size_t(i)]);
+    canvas.line({{even, upper}, {own, lower}}, kLine, 1.5);
+    canvas.disc(even, upper, 4, kSoft);
+    canvas.disc(own, lower, 6.5, {1, 1, 1});
+    canvas.disc(own, lower, 5.2, kAccent);
+  }
+  for (const double tick : {0.0, 0.25, 0.5, 0.75, 1.0}) {
+    const char* end = tick == 0 ? " noise" : tick == 1 ? " data" : "";
+    canvas.line({{x(tick), lower + 16}, {x(tick), lower + 20}}, kSoft, 1);
+    canvas.text(tick == 1 ? right + 10 : x(tick), lower + 32, fmt::format("{:g}{}", tick, end),
+                {11.5, kSoft, tick == 1 ? Anchor::end : Anchor::middle});
+  }
+  return canvas.png();
+}
+
+std::string heat_map_png(const NsSolver& solver, const std::string& title,
+                         const std::string& caption) {
+  const Heading heading(title, caption, kSheetWidth - 2 * kSheetMargin);
+  const HeatMap map(solver, heading.height());
+  Canvas canvas(kSheetWidth, heading.height() + map.height() + 24);
+  heading.draw(canvas, kSheetMargin);
+  map.draw(canvas);
+  return canvas.png();
+}
+
+}  // namespace bespoke
