@@ -47,9 +47,12 @@ std::string tile(const std::string& figure, const std::string& what) {
 std::string saving_tile(const Finding& best) {
   const BaselineNeed* rival = best.rival();
   if (rival == nullptr) return "";
-  const bool bound = rival->needed.kind == EvaluationsNeeded::Kind::more_than;
-  return tile(fmt::format("{}{:.1f}×", bound ? "&gt; " : "", best.saving()),
-              "speed-up in evaluations over " + escape_html(rival->solver));
+  const auto kind = rival->needed.kind;
+  const bool beyond = kind == EvaluationsNeeded::Kind::more_than;
+  const char* bound = beyond ? "&gt; " : kind == EvaluationsNeeded::Kind::at_most ? "≤ " : "";
+  const std::string whom = beyond ? "every other solver measured" : escape_html(rival->solver);
+  return tile(fmt::format("{}{:.1f}×", bound, best.saving()),
+              "speed-up in evaluations over " + whom);
 }
 
 }  // namespace

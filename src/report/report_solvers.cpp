@@ -64,7 +64,7 @@ std::string heat_map_html(const NsSolver& solver) {
   for (const auto& row : solver.b) largest_b = std::max(largest_b, largest_size(row));
   const double largest_a = largest_size(solver.a);
   std::string html = fmt::format(
-      "<table class=\"heat{}\"><thead><tr><th scope=\"col\">i</th><th scope=\"col\">t</th>"
+      "<table class=\"heat{}\"><thead><tr><th scope=\"col\">step</th><th scope=\"col\">t</th>"
       "<th scope=\"col\">a</th>",
       count > kMostWrittenOut ? " dense" : "");
   for (int j = 0; j < count; ++j) html += fmt::format("<th scope=\"col\">b<sub>{}</sub></th>", j);

@@ -71,6 +71,8 @@ TEST(Report, SaysWhenNothingElseGetsThere) {
   // Heun was measured up to 16 only: more cannot be said of all.
   EXPECT_NE(html.find("No other solver measured reaches that, with up to 16 evaluations."),
             std::string::npos);
+  EXPECT_NE(html.find("<b>&gt; 2.0×</b>speed-up in evaluations over every other solver measured"),
+            std::string::npos);
   EXPECT_NE(html.find("<td>&gt; 20</td>"), std::string::npos);
 }
 
