@@ -37,8 +37,7 @@ struct ReportSamples {
   std::string solver;  // as in the rows
   int nfe = 0;         // 0 for the reference
   bool distilled = false;
-  torch::Tensor
-      values;  // [count, 1 or 3, height, width] images, or [count, channels, length] sound
+  torch::Tensor values;  // images [count, 1 or 3, height, width] or sound [count, channels, length]
 };
 
 // What is looked at or listened to.
