@@ -1,6 +1,8 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
 
 namespace bespoke {
 
@@ -14,5 +16,9 @@ void add_distill_command(CLI::App& app);
 void add_check_command(CLI::App& app);
 void add_compare_command(CLI::App& app);
 void add_train_command(CLI::App& app);
+void add_demo_command(CLI::App& app);
+
+// Runs one command line, given without the program's name, from within another.
+void run_command(const std::vector<std::string>& arguments);
 
 }  // namespace bespoke

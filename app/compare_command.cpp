@@ -12,11 +12,13 @@
 #include "cache_option.h"
 #include "commands.h"
 #include "compare_cache.h"
+#include "compare_report.h"
 #include "compare_tables.h"
 #include "feature_options.h"
 #include "format_option.h"
 #include "model_options.h"
 #include "real_data.h"
+#include "report_flags.h"
 #include "solver_options.h"
 #include "space_option.h"
 #include "start_options.h"
@@ -38,6 +40,7 @@ struct CompareCommandOptions {
   FeatureFlags features;
   std::string real;
   CacheOption cache;
+  ReportFlags report;
 };
 
 // The options as they apply to one of several solvers: files are finished, and only some methods
@@ -89,6 +92,7 @@ struct PreparedComparison {
 PreparedComparison prepare_comparison(const CompareCommandOptions& options,
                                       std::vector<int64_t>& nfes) {
   options.features.check();
+  options.report.check();
   if (!options.real.empty() && options.features.file.empty()) {
     throw usage_error("--real goes with --features, which the distance to real data is taken in");
   }
@@ -126,6 +130,7 @@ CompareOptions library_options(const PreparedComparison& work,
   if (work.features) {
     result.features = [&](const torch::Tensor& x) { return (*work.features->extractor)(x); };
   }
+  if (options.report.any()) result.keep = std::min(kReportSamples, work.start.count());
   return result;
 }
 
@@ -237,6 +242,10 @@ void run_compare(const CompareCommandOptions& options) {
   fmt::print("{}", for_programs
                        ? all_figures(result.figures, work.start.title, false).render(format)
                        : render_for_people(work, result, options, format, nfes));
+  if (!options.report.any()) return;
+  write_reports(
+      make_report({work.open, work.start, result.figures, work.decoded, options.tolerance}),
+      options.report);
 }
 
 }  // namespace
@@ -250,6 +259,8 @@ void add_compare_command(CLI::App& app) {
       "  bespoke compare --solvers euler,midpoint,my.solver.json --nfe 8 --schedule vp\n"
       "  bespoke compare --nfe 8 --details\n"
       "  bespoke compare --format csv > figures.csv\n"
+      "  bespoke compare --model model.json --solvers euler,midpoint,run/bns-nfe8.solver.json "
+      "--nfe 4-24+4 --report report.html\n"
       "  bespoke compare --model model.json --count 10000 --features inception.pt "
       "--features-range 0,1 --features-size 299 --real images.zip");
   command->add_option("--solvers", options->solvers, "names or .solver.json files, comma-separated")
@@ -270,6 +281,7 @@ void add_compare_command(CLI::App& app) {
       "real data to take distances to as well: a folder or .zip of images or sounds, "
       "or a .safetensors or .npy file of samples");
   options->cache.add_to(*command);
+  options->report.add_to(*command);
   add_format_option(*command, options->format);
   command->callback([options] { run_compare(*options); });
 }

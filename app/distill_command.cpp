@@ -19,6 +19,7 @@
 #include "distill_options.h"
 #include "distill_run.h"
 #include "distill_starts.h"
+#include "invocation.h"
 #include "model_options.h"
 #include "pairs_command.h"
 #include "run_folder.h"
@@ -146,6 +147,7 @@ SolverFile to_solver_file(const DistillCommandOptions& options, const OpenModel&
   file.solver = result.solver;
   file.field = open.field();
   file.provenance = {{"made_by", "bespoke " BESPOKE_VERSION " distill"},
+                     {"command", invocations().back()},
                      {"model", data.model},
                      {"pairs", data.provenance},
                      {"optimizer", options.optimizer},
@@ -259,7 +261,7 @@ Outcome distill_one(Session& session, int nfe, const NsSolver* neighbour) {
   const auto starts = make_starts(options, nfe, session.open.field(), neighbour);
   for (const auto& start : starts) settings.starts.push_back(start.solver);
 
-  DistillRun run(folder / fmt::format("nfe-{:02}", nfe));
+  DistillRun run(distillation_folder(folder, nfe));
   Outcome outcome;
   outcome.nfe = nfe;
   outcome.file = folder / fmt::format("{}-nfe{}.solver.json", options.family, nfe);

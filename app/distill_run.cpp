@@ -29,6 +29,14 @@ std::string lines_behind(const std::string& log, const DistillState& state) {
 
 }  // namespace
 
+std::filesystem::path distillation_folder(const std::filesystem::path& folder, int nfe) {
+  return folder / fmt::format("nfe-{:02}", nfe);
+}
+
+std::filesystem::path distillation_log(const std::filesystem::path& folder, int nfe) {
+  return distillation_folder(folder, nfe) / kLog;
+}
+
 DistillRun::DistillRun(std::filesystem::path folder)
     : folder_(std::move(folder)), stored_(std::chrono::steady_clock::now()) {
   make_folders(folder_);

@@ -11,6 +11,11 @@
 
 namespace bespoke {
 
+// Where the distillation of one NFE keeps its files, in the folder of the command, and its log
+// there.
+std::filesystem::path distillation_folder(const std::filesystem::path& folder, int nfe);
+std::filesystem::path distillation_log(const std::filesystem::path& folder, int nfe);
+
 // The folder of one distillation: checkpoint.json (where it has got to), log.jsonl (a line per
 // iteration) and, once it has ended, summary.json.
 class DistillRun {

@@ -15,11 +15,11 @@ namespace bespoke {
 
 namespace {
 
-using Report = std::function<void(double)>;
+using OnProgress = std::function<void(double)>;
 
 // work(begin, end, report) over all samples, in batches that shrink where memory runs out.
 template <class Work>
-void in_fitting_batches(int64_t count, int64_t batch, const Report& on_progress, Work work) {
+void in_fitting_batches(int64_t count, int64_t batch, const OnProgress& on_progress, Work work) {
   for (int64_t begin = 0; begin < count;) {
     const int64_t end = std::min(count, begin + batch);
     const auto report = [&](double done) {
@@ -53,7 +53,7 @@ Drawing draw_with_reference(const Start& start, double tolerance, int64_t batch)
   double evaluations = 0;
   in_fitting_batches(
       start.count(), batch, [&](double done) { progress.update(done); },
-      [&](int64_t begin, int64_t end, const Report& report) {
+      [&](int64_t begin, int64_t end, const OnProgress& report) {
         ReferenceOptions options;
         options.tolerances = {tolerance, tolerance};
         options.first_sample = begin;
@@ -72,7 +72,7 @@ Drawing draw_with_solver(const Start& start, const NsSolver& solver, int64_t bat
   std::vector<torch::Tensor> parts;
   in_fitting_batches(
       start.count(), batch, [&](double done) { progress.update(done); },
-      [&](int64_t begin, int64_t end, const Report& report) {
+      [&](int64_t begin, int64_t end, const OnProgress& report) {
         const auto on_step = [&](const StepInfo& info) {
           report((info.step + 1.0) / solver.nfe());
         };

@@ -8,6 +8,7 @@
 #include "bespoke/core/progress.h"
 #include "bespoke/core/text.h"
 #include "commands.h"
+#include "invocation.h"
 
 namespace bespoke {
 namespace {
@@ -15,6 +16,7 @@ namespace {
 constexpr char kIntroduction[] =
     "Bespoke finds and runs fast solvers for diffusion and flow models.\n\n"
     "Examples:\n"
+    "  bespoke demo                                      a real image model, start to finish\n"
     "  bespoke solvers                                   every solver by name\n"
     "  bespoke compare --nfe 4-16+4                      PSNR of solvers on an analytic model\n"
     "  bespoke check model.json                          does the card describe the network?\n"
@@ -73,17 +75,20 @@ std::string explain_config(const CLI::App& app, const std::string& message) {
 
 // CLI11 only says that a subcommand is missing; a mistyped one deserves a suggestion. The only
 // option before a command that takes a value is --config.
-void check_command(const CLI::App& app, int argc, char** argv) {
-  int at = 1;
-  while (at < argc && argv[at][0] == '-') at += std::string(argv[at]) == "--config" ? 2 : 1;
-  if (at >= argc) return;
+void check_command(const CLI::App& app, const std::vector<std::string>& arguments) {
+  size_t at = 0;
+  while (at < arguments.size() && arguments[at].rfind('-', 0) == 0) {
+    at += arguments[at] == "--config" ? 2 : 1;
+  }
+  if (at >= arguments.size()) return;
   const auto names = command_names(app);
-  if (std::find(names.begin(), names.end(), argv[at]) == names.end()) {
-    throw Error(ErrorKind::usage, unknown_name("command", argv[at], names));
+  if (std::find(names.begin(), names.end(), arguments[at]) == names.end()) {
+    throw Error(ErrorKind::usage, unknown_name("command", arguments[at], names));
   }
 }
 
-int parse_and_run(int argc, char** argv) {
+// The arguments, without the program's name, as one command.
+int parse_and_run(const std::vector<std::string>& arguments) {
   CLI::App app(kIntroduction, "bespoke");
   app.footer(kExitCodes);
   app.require_subcommand(1);
@@ -101,9 +106,11 @@ int parse_and_run(int argc, char** argv) {
   add_pairs_command(app);
   add_distill_command(app);
   add_train_command(app);
-  check_command(app, argc, argv);
+  add_demo_command(app);
+  check_command(app, arguments);
+  record_invocation(arguments);
   try {
-    app.parse(argc, argv);
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
     return 0;
   } catch (const CLI::Success& success) {
     return app.exit(success);  // --help and --version
@@ -135,7 +142,7 @@ void flush_output() {
 int run(int argc, char** argv) {
   catch_interrupts();
   try {
-    const int code = parse_and_run(argc, argv);
+    const int code = parse_and_run({argv + 1, argv + argc});
     throw_if_interrupted();
     flush_output();
     return code;
@@ -148,6 +155,9 @@ int run(int argc, char** argv) {
 }
 
 }  // namespace
+
+void run_command(const std::vector<std::string>& arguments) { parse_and_run(arguments); }
+
 }  // namespace bespoke
 
 int main(int argc, char** argv) { return bespoke::run(argc, argv); }

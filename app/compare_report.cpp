@@ -1,0 +1,169 @@
+#include "compare_report.h"
+
+#include <fmt/format.h>
+#include <torch/version.h>
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+
+#include "bespoke/core/file.h"
+#include "bespoke/io/solver_file.h"
+#include "distill_run.h"
+#include "invocation.h"
+#include "solver_options.h"
+#include "space_option.h"
+
+namespace bespoke {
+
+namespace {
+
+// "bns-nfe8" as "bns": the solvers of one run make one line of a chart.
+std::string line_name(const ComparisonRow& row) {
+  if (!is_solver_file(row.name)) return row.name;
+  const std::string name = read_solver_file(row.name).name;
+  return name.substr(0, name.find("-nfe"));
+}
+
+bool is_distilled(const ComparisonRow& row) {
+  return is_solver_file(row.name) &&
+         read_solver_file(row.name).provenance.contains("validation_psnr");
+}
+
+ReportRow report_row(const ComparisonRow& row) {
+  return {line_name(row),
+          row.nfe,
+          row.psnr,
+          row.snr,
+          row.mse_median,
+          row.seconds,
+          row.frechet_to_reference,
+          row.frechet_to_real,
+          is_distilled(row)};
+}
+
+void add_command(Report& report, const std::string& command) {
+  const auto& known = report.commands;
+  if (std::find(known.begin(), known.end(), command) == known.end()) {
+    report.commands.push_back(command);
+  }
+}
+
+void add_distilled(Report& report, const ComparisonRow& row) {
+  const SolverFile file = read_solver_file(row.name);
+  report.solvers.push_back({line_name(row), file.solver});
+  const auto log = distillation_log(std::filesystem::path(row.name).parent_path(), row.nfe);
+  if (is_file(log))
+    report.training.push_back({line_name(row), row.nfe, parse_training_log(read_file(log))});
+  const auto text = [&](const char* key) {
+    const auto value = file.provenance.value(key, nlohmann::json());
+    return value.is_string() ? value.get<std::string>() : value.dump();
+  };
+  report.provenance.emplace_back(
+      fmt::format("{} of {} evaluations", line_name(row), row.nfe),
+      fmt::format("{}, {} iterations from {}, {} forwards, seed {}; pairs {}", text("made_by"),
+                  text("iterations"), text("start"), text("forwards"), text("seed"),
+                  text("pairs")));
+  if (file.provenance.contains("command")) add_command(report, text("command"));
+}
+
+// Where a distilled solver is farthest ahead of the best other of as many evaluations; 0 if none
+// is.
+int featured_evaluations(const std::vector<ReportRow>& rows) {
+  int featured = 0;
+  double lead = 0;
+  for (const auto& row : rows) {
+    if (!row.distilled) continue;
+    double others = 0;
+    for (const auto& other : rows) {
+      const bool rival = !other.distilled && other.nfe == row.nfe && std::isfinite(other.psnr);
+      if (rival) others = std::max(others, other.psnr);
+    }
+    if (row.psnr - others <= lead) continue;
+    lead = row.psnr - others;
+    featured = row.nfe;
+  }
+  return featured;
+}
+
+// Sounds may be [count, length], images are shown in three channels or one.
+bool can_be_shown(const OpenModel& open, const torch::Tensor& samples) {
+  if (!samples.defined()) return false;
+  if (open.card.sample_rate > 0) return samples.dim() == 2 || samples.dim() == 3;
+  return samples.dim() == 4 && (samples.size(1) == 1 || samples.size(1) == 3);
+}
+
+torch::Tensor as_shown(const torch::Tensor& samples) {
+  return samples.dim() == 2 ? samples.unsqueeze(1) : samples;
+}
+
+// All solvers at the evaluations of the distilled one, that one first.
+ReportGallery make_gallery(const ComparedModel& compared, const Report& report) {
+  ReportGallery gallery;
+  const auto& figures = compared.figures;
+  if (!can_be_shown(compared.open, figures.reference_samples)) return gallery;
+  int nfe = report.featured_nfe;
+  if (nfe == 0 && !figures.rows.empty()) nfe = figures.rows.front().nfe;
+  gallery.reference = {"reference", 0, false, as_shown(figures.reference_samples)};
+  for (const auto& row : figures.rows) {
+    if (row.nfe != nfe || !row.samples.defined()) continue;
+    gallery.others.push_back({line_name(row), row.nfe, is_distilled(row), as_shown(row.samples)});
+  }
+  std::stable_partition(gallery.others.begin(), gallery.others.end(),
+                        [](const ReportSamples& samples) { return samples.distilled; });
+  const ValueRange range = value_range(compared.open, compared.open.decoder != nullptr);
+  gallery.least = range.least;
+  gallery.most = range.most;
+  gallery.sample_rate = static_cast<int>(compared.open.card.sample_rate);
+  return gallery;
+}
+
+void add_provenance(Report& report, const ComparedModel& compared) {
+  const OpenModel& open = compared.open;
+  const auto add = [&](const std::string& key, const std::string& value) {
+    if (!value.empty()) report.provenance.emplace_back(key, value);
+  };
+  add("model", open.title());
+  if (open.network) add("weights SHA-256", identity_of(open).value("weights_sha256", ""));
+  add("licence", open.card.licence);
+  add("source", open.card.source);
+  add("samples", compared.start.title);
+  add("reference", fmt::format("Dormand-Prince 5(4), tolerance {:g}, {:.1f} evaluations a sample",
+                               compared.tolerance, compared.figures.reference_evaluations));
+  if (compared.figures.reference_frechet_to_real) {
+    add("reference's Fréchet distance to real data",
+        fmt::format("{:.4g}", *compared.figures.reference_frechet_to_real));
+  }
+  add("made by", fmt::format("bespoke {} with LibTorch {}.{}", BESPOKE_VERSION, TORCH_VERSION_MAJOR,
+                             TORCH_VERSION_MINOR));
+}
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  char text[64];
+  std::strftime(text, sizeof(text), "%d %B %Y", std::gmtime(&now));
+  return text;
+}
+
+}  // namespace
+
+Report make_report(const ComparedModel& compared) {
+  Report report;
+  report.model = compared.open.name;
+  report.of =
+      fmt::format("{}, {} space.", compared.start.title, compared.decoded ? "decoded" : "sample");
+  report.peak = value_peak(compared.open, compared.decoded);
+  report.reference_evaluations = compared.figures.reference_evaluations;
+  add_provenance(report, compared);
+  for (const auto& row : compared.figures.rows) {
+    report.rows.push_back(report_row(row));
+    if (is_distilled(row)) add_distilled(report, row);
+  }
+  report.featured_nfe = featured_evaluations(report.rows);
+  report.gallery = make_gallery(compared, report);
+  for (const auto& command : invocations()) add_command(report, command);
+  report.date = today();
+  return report;
+}
+
+}  // namespace bespoke

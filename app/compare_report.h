@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bespoke/measure/compare.h"
+#include "bespoke/report/report.h"
+#include "model_options.h"
+#include "start_options.h"
+
+namespace bespoke {
+
+// A comparison as the command made it.
+struct ComparedModel {
+  const OpenModel& open;
+  const Start& start;
+  const Comparison& figures;
+  bool decoded;  // whether the errors are of what is decoded
+  double tolerance;
+};
+
+// How many samples of each solver a report shows.
+constexpr int64_t kReportSamples = 10;
+
+// The comparison as a page shows it. Solver files become the distilled solvers, each with the
+// training that its run left beside it.
+Report make_report(const ComparedModel& compared);
+
+}  // namespace bespoke

@@ -1,0 +1,45 @@
+#include "report_flags.h"
+
+#include <fmt/format.h>
+
+#include "bespoke/core/error.h"
+#include "bespoke/core/file.h"
+#include "bespoke/report/report_pictures.h"
+
+namespace bespoke {
+
+void ReportFlags::add_to(CLI::App& command) {
+  command.add_option("--report", page,
+                     "write a page with charts, tables and samples: an HTML file");
+  command.add_option("--png", pictures,
+                     "write the charts and sample grids as PNG into this folder");
+  command.add_flag("--force", force, "overwrite a report or pictures that are there already");
+}
+
+void ReportFlags::check() const {
+  if (force) return;
+  const auto refuse = [](const std::filesystem::path& path) {
+    if (!is_file(path)) return;
+    throw usage_error("{} is there already; add --force to overwrite it, or name another",
+                      path.string());
+  };
+  if (!page.empty()) refuse(page);
+  if (!pictures.empty()) refuse(std::filesystem::path(pictures) / "psnr.png");
+}
+
+void write_reports(const Report& report, const ReportFlags& flags) {
+  if (!flags.page.empty()) {
+    const auto folder = std::filesystem::path(flags.page).parent_path();
+    if (!folder.empty()) make_folders(folder);
+    write_report(flags.page, render_html(report), flags.force);
+    fmt::print(stderr, "report: {}\n", flags.page);
+  }
+  if (flags.pictures.empty()) return;
+  make_folders(flags.pictures);
+  for (const auto& picture : report_pictures(report)) {
+    write_file_atomically(std::filesystem::path(flags.pictures) / picture.name, picture.png);
+  }
+  fmt::print(stderr, "pictures: {}\n", flags.pictures);
+}
+
+}  // namespace bespoke
