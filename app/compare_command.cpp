@@ -242,10 +242,11 @@ void run_compare(const CompareCommandOptions& options) {
   fmt::print("{}", for_programs
                        ? all_figures(result.figures, work.start.title, false).render(format)
                        : render_for_people(work, result, options, format, nfes));
-  if (!options.report.any()) return;
-  write_reports(
-      make_report({work.open, work.start, result.figures, work.decoded, options.tolerance}),
-      options.report);
+  const ComparedModel compared = {work.open, work.start, result.figures, work.decoded,
+                                  options.tolerance};
+  const std::string finding = headline(report_of_figures(compared));
+  if (!for_programs && !finding.empty()) fmt::print("\n{}\n", finding);
+  if (options.report.any()) write_reports(make_report(compared), options.report);
 }
 
 }  // namespace

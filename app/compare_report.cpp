@@ -42,11 +42,13 @@ ReportRow report_row(const ComparisonRow& row) {
           is_distilled(row)};
 }
 
-void add_command(Report& report, const std::string& command) {
-  const auto& known = report.commands;
-  if (std::find(known.begin(), known.end(), command) == known.end()) {
-    report.commands.push_back(command);
+// What made the solvers, then what this process ran, each once.
+void add_commands(Report& report, const std::vector<std::string>& of_solvers) {
+  std::vector<std::string> all = invocations();
+  for (auto command = of_solvers.rbegin(); command != of_solvers.rend(); ++command) {
+    if (std::find(all.begin(), all.end(), *command) == all.end()) all.insert(all.begin(), *command);
   }
+  report.commands = all;
 }
 
 void add_distilled(Report& report, const ComparisonRow& row) {
@@ -64,7 +66,6 @@ void add_distilled(Report& report, const ComparisonRow& row) {
       fmt::format("{}, {} iterations from {}, {} forwards, seed {}; pairs {}", text("made_by"),
                   text("iterations"), text("start"), text("forwards"), text("seed"),
                   text("pairs")));
-  if (file.provenance.contains("command")) add_command(report, text("command"));
 }
 
 // Where a distilled solver is farthest ahead of the best other of as many evaluations; 0 if none
@@ -147,21 +148,30 @@ std::string today() {
 
 }  // namespace
 
-Report make_report(const ComparedModel& compared) {
+Report report_of_figures(const ComparedModel& compared) {
   Report report;
   report.model = compared.open.name;
   report.of =
       fmt::format("{}, {} space.", compared.start.title, compared.decoded ? "decoded" : "sample");
   report.peak = value_peak(compared.open, compared.decoded);
   report.reference_evaluations = compared.figures.reference_evaluations;
-  add_provenance(report, compared);
-  for (const auto& row : compared.figures.rows) {
-    report.rows.push_back(report_row(row));
-    if (is_distilled(row)) add_distilled(report, row);
-  }
+  for (const auto& row : compared.figures.rows) report.rows.push_back(report_row(row));
   report.featured_nfe = featured_evaluations(report.rows);
+  return report;
+}
+
+Report make_report(const ComparedModel& compared) {
+  Report report = report_of_figures(compared);
+  add_provenance(report, compared);
+  std::vector<std::string> commands;
+  for (const auto& row : compared.figures.rows) {
+    if (!is_distilled(row)) continue;
+    add_distilled(report, row);
+    const std::string command = read_solver_file(row.name).provenance.value("command", "");
+    if (!command.empty()) commands.push_back(command);
+  }
+  add_commands(report, commands);
   report.gallery = make_gallery(compared, report);
-  for (const auto& command : invocations()) add_command(report, command);
   report.date = today();
   return report;
 }

@@ -22,6 +22,9 @@ struct ComparedModel {
 // How many samples of each solver a report shows.
 constexpr int64_t kReportSamples = 10;
 
+// Its figures alone: enough for a headline.
+Report report_of_figures(const ComparedModel& compared);
+
 // The comparison as a page shows it. Solver files become the distilled solvers, each with the
 // training that its run left beside it.
 Report make_report(const ComparedModel& compared);

@@ -35,7 +35,7 @@ Arguments split_words(const std::string& text, const DemoOptions& options) {
   for (const auto& word : split(text, ' ')) {
     arguments.push_back(fmt::format(fmt::runtime(word), fmt::arg("model", options.model),
                                     fmt::arg("output", options.output),
-                                    fmt::arg("features", embedded_features().string())));
+                                    fmt::arg("features", kEmbeddedFeatures)));
   }
   return arguments;
 }
@@ -72,6 +72,7 @@ void refuse_other_folder(const DemoOptions& options) {
 
 void run_demo(const DemoOptions& options) {
   refuse_other_folder(options);
+  forget_invocations();  // a report names the commands below instead
   fmt::print(
       "Bespoke makes a small image model, {}, sample faster: 8 model evaluations instead of\n"
       "about a hundred, with a solver made for it. Minutes on two CPU cores.\n",

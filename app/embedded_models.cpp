@@ -36,6 +36,8 @@ std::filesystem::path embedded_card(const std::string& name) {
   return {};
 }
 
-std::filesystem::path embedded_features() { return embedded_file("cifar10-features.pt"); }
+std::filesystem::path embedded_features(const std::string& name) {
+  return name == kEmbeddedFeatures ? embedded_file(name + ".pt") : std::filesystem::path();
+}
 
 }  // namespace bespoke

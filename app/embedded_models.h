@@ -15,7 +15,8 @@ std::vector<std::string> embedded_model_names();
 // The card of the model with this name; empty if there is none.
 std::filesystem::path embedded_card(const std::string& name);
 
-// The features that go with them, for Fréchet distances.
-std::filesystem::path embedded_features();
+// The features that go with them, for Fréchet distances, if this is their name; otherwise empty.
+constexpr char kEmbeddedFeatures[] = "cifar10-features";
+std::filesystem::path embedded_features(const std::string& name);
 
 }  // namespace bespoke

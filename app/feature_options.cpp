@@ -10,6 +10,7 @@
 #include "bespoke/core/file.h"
 #include "bespoke/core/sha256.h"
 #include "bespoke/core/text.h"
+#include "embedded_models.h"
 #include "space_option.h"
 
 namespace bespoke {
@@ -34,7 +35,8 @@ void FeatureFlags::add_to(CLI::App& command) {
   command.add_option(
       "--features", file,
       "TorchScript module, samples [batch, ...] -> features [batch, d]: adds Frechet "
-      "distances between sets of samples; with an Inception network, the FID");
+      "distances between sets of samples; with an Inception network, the FID; cifar10-features is "
+      "embedded");
   command.add_option("--features-range", range,
                      "LO,HI: values it expects, which the model's range is mapped to and clipped; "
                      "default: samples as they are");
@@ -65,10 +67,12 @@ OpenFeatures open_features(const FeatureFlags& flags, const OpenModel& open) {
   options.range = parse_features_range(flags.range);
   options.size = flags.size;
   OpenFeatures features;
-  features.extractor = std::make_shared<FeatureExtractor>(flags.file, options);
-  features.name = std::filesystem::path(flags.file).filename().string();
+  const auto embedded = embedded_features(flags.file);
+  const auto path = embedded.empty() ? std::filesystem::path(flags.file) : embedded;
+  features.extractor = std::make_shared<FeatureExtractor>(path, options);
+  features.name = path.filename().string();
   features.dimension = features.extractor->dimension(seen_shape(open));
-  features.identity = {{"sha256", sha256(read_file(flags.file))},
+  features.identity = {{"sha256", sha256(read_file(path))},
                        {"values", {values.least, values.most}},
                        {"range", flags.range},
                        {"size", flags.size}};

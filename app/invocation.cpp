@@ -35,6 +35,8 @@ void record_invocation(const std::vector<std::string>& arguments) {
   recorded().push_back(command_text(arguments));
 }
 
+void forget_invocations() { recorded().clear(); }
+
 const std::vector<std::string>& invocations() { return recorded(); }
 
 }  // namespace bespoke

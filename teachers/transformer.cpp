@@ -87,8 +87,9 @@ class Patches {
     for (size_t i = 1; i < shape.sample.size(); ++i) {
       const int64_t length = shape.sample[i];
       if (length % patch != 0) {
-        throw bad_input("patches of {} do not divide samples of {}; choose another --patch", patch,
-                        length);
+        throw bad_input(
+            "patches of {} do not divide samples of {}; choose another --patch or --size", patch,
+            length);
       }
       split_.insert(split_.end(), {length / patch, patch});
       joined_.push_back(length);

@@ -23,10 +23,11 @@ const ReportRow* nearest_row(const Report& report) {
   return best;
 }
 
+// In plain text.
 std::string rival_sentence(const Finding& best) {
   const BaselineNeed* rival = best.rival();
   if (rival == nullptr) return "";
-  const std::string name = escape_html(rival->solver);
+  const std::string& name = rival->solver;
   const double nfe = rival->needed.nfe;
   switch (rival->needed.kind) {
     case EvaluationsNeeded::Kind::interpolated:
@@ -61,12 +62,25 @@ std::string headline_html(const Report& report, const Finding* best) {
   if (best != nullptr) {
     return fmt::format("<strong>{}</strong> reach{} {:.1f} dB. <span>{}</span>",
                        counted_evaluations(best->row.nfe), best->row.nfe == 1 ? "es" : "",
-                       best->row.psnr, rival_sentence(*best));
+                       best->row.psnr, escape_html(rival_sentence(*best)));
   }
   const ReportRow* row = nearest_row(report);
   if (row == nullptr) return "No solver came to an end.";
   return fmt::format("{} comes nearest: <strong>{:.1f} dB</strong> with {}.",
                      escape_html(row->solver), row->psnr, counted_evaluations(row->nfe));
+}
+
+std::string headline(const Report& report) {
+  const auto all = findings(report);
+  const Finding* best = featured(all, report.featured_nfe);
+  if (best == nullptr) return "";
+  std::string text = fmt::format("{} of {} reach{} {:.1f} dB", counted_evaluations(best->row.nfe),
+                                 best->row.solver, best->row.nfe == 1 ? "es" : "", best->row.psnr);
+  if (report.reference_evaluations > 0) {
+    text += fmt::format(" of what the reference draws with {:.0f}, {:.1f} times as many",
+                        report.reference_evaluations, report.reference_evaluations / best->row.nfe);
+  }
+  return text + ". " + rival_sentence(*best);
 }
 
 std::string tiles_html(const Report& report, const Finding* best) {

@@ -72,6 +72,10 @@ struct Report {
 // Chart.js leaves the charts out and says so on the page. Images need libpng and sound libsndfile.
 std::string render_html(const Report& report);
 
+// What the page says first, as plain text: how near the distilled solver comes, and what the others
+// need for the same. Empty without a distilled solver.
+std::string headline(const Report& report);
+
 // Refuses with a usage error that names --force where the file is there and `overwrite` is not set.
 void write_report(const std::filesystem::path& path, const std::string& html, bool overwrite);
 

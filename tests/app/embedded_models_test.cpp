@@ -1,0 +1,75 @@
+// The models that come with the program, and the reports made of them.
+
+#include <nlohmann/json.hpp>
+
+#include "command_line.h"
+
+namespace bespoke {
+namespace {
+
+class EmbeddedModel : public CommandLine {
+ protected:
+  // A solver that says it was distilled, at little cost.
+  void distill_quickly() {
+    ASSERT_EQ(
+        run("pairs --model cifar10-fm-ot --count 4 --validation 2 --tolerance 1e-2 -o pairs").code,
+        0);
+    const Outcome outcome = run(
+        "distill --model cifar10-fm-ot --pairs pairs --nfe 2 --init euler --iterations 1 -o run");
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+  }
+
+  const std::string compare_ =
+      "compare --model cifar10-fm-ot --cond y=0-9 --count 2 --tolerance 1e-2 --nfe 2,4 "
+      "--solvers run/bns-nfe2.solver.json,euler ";
+};
+
+TEST_F(EmbeddedModel, IsWhatItsCardSays) {
+  for (const std::string name : {"cifar10-fm-ot", "cifar10-eps-vp"}) {
+    const Outcome outcome = run("check " + name + " --count 4");
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_NE(outcome.out.find("The card fits"), std::string::npos) << outcome.out;
+  }
+}
+
+TEST_F(EmbeddedModel, IsComparedInAReport) {
+  distill_quickly();
+  const Outcome outcome = run(compare_ + "--report out/report.html --png out/pictures");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("2 evaluations of bns reach"), std::string::npos) << outcome.out;
+  const std::string page = read_file(folder_ / "out/report.html");
+  for (const std::string expected : {"cifar10-fm-ot", "<span>distill</span> <span>--model</span>",
+                                     "<span>out/report.html</span>", "data:image/png;base64,",
+                                     "1 iterations from euler", "Validation PSNR"}) {
+    EXPECT_NE(page.find(expected), std::string::npos) << expected;
+  }
+  for (const std::string picture :
+       {"psnr.png", "samples.png", "times-bns-nfe2.png", "coefficients-bns-nfe2.png"}) {
+    EXPECT_TRUE(is_file(folder_ / "out/pictures" / picture)) << picture;
+  }
+  expect_failure(compare_ + "--report out/report.html", 2, "--force");
+  expect_failure(compare_ + "--png out/pictures", 2, "--force");
+  EXPECT_EQ(run(compare_ + "--report out/report.html --force").code, 0);
+}
+
+TEST_F(EmbeddedModel, HasFeaturesThatNeedMoreSamplesThanTheyAre) {
+  expect_failure(
+      "compare --model cifar10-fm-ot --count 8 --nfe 2 --solvers euler "
+      "--features cifar10-features",
+      3, "65");
+}
+
+TEST_F(EmbeddedModel, IsNotTakenForAFile) {
+  expect_failure("compare --model cifar10-fm --nfe 2", 3, "cifar10-fm");
+  expect_failure("demo --model analytic:mixture", 2, "cifar10-fm-ot");
+}
+
+TEST_F(EmbeddedModel, DemoLeavesAnEarlierOneAlone) {
+  fs::create_directory(folder_ / "demo");
+  write_file_atomically(folder_ / "demo/report.html", "mine");
+  expect_failure("demo", 2, "choose another -o");
+  EXPECT_EQ(read_file(folder_ / "demo/report.html"), "mine");
+}
+
+}  // namespace
+}  // namespace bespoke

@@ -1,0 +1,86 @@
+// bespoke train, on data small enough for a second of training.
+
+#include <torch/torch.h>
+
+#include <fstream>
+
+#include "bespoke/io/dataset.h"
+#include "command_line.h"
+
+namespace bespoke {
+namespace {
+
+class TrainCommand : public CommandLine {
+ protected:
+  TrainCommand() {
+    Dataset data;
+    torch::manual_seed(1);
+    data.samples = torch::randint(256, {16, 3, 8, 8}, torch::kByte);
+    data.labels = torch::arange(16, torch::kLong).remainder(2);
+    data.classes = {"cat", "dog"};
+    write_dataset(folder_ / "data.safetensors", data);
+  }
+
+  const std::string small_ =
+      "train --data data.safetensors --batch 8 --warmup 5 --device cpu "
+      "--patch 4 --width 16 --heads 2 --depth 1 --channels 8 --multipliers 1,2 --blocks 1 ";
+};
+
+TEST_F(TrainCommand, WritesAModelThatOtherCommandsTake) {
+  for (const std::string network : {"transformer", "unet --schedule vp --prediction noise",
+                                    "transformer --schedule edm --prediction edm"}) {
+    const std::string output = "run" + std::to_string(network.size());
+    const Outcome trained =
+        run(small_ + "--steps 30 --network " + network + " --name tiny -o " + output);
+    ASSERT_EQ(trained.code, 0) << trained.err;
+    EXPECT_NE(trained.out.find("16 images of 3x8x8 in 2 classes"), std::string::npos);
+    const Outcome sampled = run("sample --model " + output +
+                                "/model.json --cond y=0,1 --guidance 1 --solver euler --nfe 2 "
+                                "--count 2 -o samples-" +
+                                output);
+    EXPECT_EQ(sampled.code, 0) << sampled.err;
+  }
+}
+
+TEST_F(TrainCommand, ShowsSamplesOnTheWay) {
+  ASSERT_EQ(run(small_ + "--steps 100 --grid-every 50 -o run").code, 0);
+  EXPECT_TRUE(is_file(folder_ / "run/samples-000050.png"));
+  EXPECT_TRUE(is_file(folder_ / "run/samples-000100.png"));
+  EXPECT_TRUE(is_file(folder_ / "run/checkpoint.safetensors"));
+}
+
+TEST_F(TrainCommand, ContinuesOnlyWhenAsked) {
+  ASSERT_EQ(run(small_ + "--steps 10 -o run").code, 0);
+  expect_failure(small_ + "--steps 10 -o run", 2, "add --resume");
+  EXPECT_EQ(run(small_ + "--steps 10 -o run --resume").code, 0);
+  const Outcome other = run(small_ + "--steps 20 -o run --resume");
+  EXPECT_EQ(other.code, 3);
+  EXPECT_NE(other.err.find("was begun with steps = 10"), std::string::npos) << other.err;
+}
+
+TEST_F(TrainCommand, MakesFeatures) {
+  const Outcome outcome =
+      run("train --data data.safetensors --network classifier --steps 20 --warmup 2 --batch 8 "
+          "--test data.safetensors --device cpu -o features");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("on 16 examples"), std::string::npos) << outcome.out;
+  EXPECT_TRUE(is_file(folder_ / "features/features.pt"));
+}
+
+TEST_F(TrainCommand, RefusesWhatCannotBeTrainedOn) {
+  fs::create_directory(folder_ / "empty");
+  expect_failure("train --data empty -o run", 3, "empty");
+  expect_failure("train --data nowhere -o run", 3, "nowhere");
+  expect_failure(small_ + "--steps 5 -o run", 2, "--warmup 5");
+  expect_failure(small_ + "--schedule vpp --steps 30 -o run", 2, "vp");
+  expect_failure(small_ + "--test data.safetensors --steps 30 -o run", 2, "classifier");
+  const Outcome patch = run(small_ + "--patch 3 --steps 30 -o run");
+  EXPECT_EQ(patch.code, 2) << patch.err;  // given twice
+  const Outcome divided =
+      run("train --data data.safetensors --patch 3 --steps 30 --warmup 5 -o run");
+  EXPECT_EQ(divided.code, 3);
+  EXPECT_NE(divided.err.find("--patch"), std::string::npos) << divided.err;
+}
+
+}  // namespace
+}  // namespace bespoke
