@@ -49,7 +49,7 @@ Arguments pairs_step(const DemoOptions& options) {
 
 Arguments distill_step(const DemoOptions& options) {
   return split_words(
-      "distill --model {model} --pairs {output}/pairs --nfe 8 --init midpoint "
+      "distill --model {model} --pairs {output}/pairs --nfe 8 --init ipndm/karras "
       "--iterations 12 --train-batch 48 --batch 48 -o {output}/run",
       options);
 }

@@ -11,6 +11,7 @@
 #include "bespoke/core/progress.h"
 #include "bespoke/core/psnr.h"
 #include "bespoke/distill/distill.h"
+#include "bespoke/distill/screen.h"
 #include "bespoke/io/pair_store.h"
 #include "bespoke/io/solver_file.h"
 #include "bespoke/model/fields.h"
@@ -253,14 +254,24 @@ struct Session {
                           outcome.file.string(), outcome.summary.value("validation_psnr", 0.0)));
 }
 
+// By a part of the training pairs: enough to tell good from bad.
+size_t screen_starts(const Session& session, const ObjectiveOptions& options,
+                     const std::vector<NamedStart>& candidates, Counts* counts) {
+  constexpr int64_t kPairs = 48;
+  const torch::NoGradGuard no_grad;
+  std::vector<NsSolver> solvers;
+  for (const auto& candidate : candidates) solvers.push_back(candidate.solver);
+  Progress progress("choosing a start");
+  const Objective objective(session.field, session.data.train, options);
+  return nearest_solver(objective, solvers, kPairs, counts,
+                        [&](double done) { progress.update(done); });
+}
+
 Outcome distill_one(Session& session, int nfe, const NsSolver* neighbour) {
   const auto& options = session.options;
   const std::filesystem::path folder(options.output);
   DistillOptions settings = distill_options(options, session.open, nfe, session.decoded);
   warn_of_few_pairs(session.data, *settings.family);
-  const auto starts = make_starts(options, nfe, session.open.field(), neighbour);
-  for (const auto& start : starts) settings.starts.push_back(start.solver);
-
   DistillRun run(distillation_folder(folder, nfe));
   Outcome outcome;
   outcome.nfe = nfe;
@@ -277,10 +288,18 @@ Outcome distill_one(Session& session, int nfe, const NsSolver* neighbour) {
     settings.objective.memory = session.memory->memory;
     settings.objective.device_batch = session.memory->device_batch;
   }
+  Counts screening;
+  const auto starts =
+      make_starts(options, nfe, session.open.field(), neighbour,
+                  [&](const std::vector<NamedStart>& candidates) {
+                    return screen_starts(session, settings.objective, candidates, &screening);
+                  });
+  for (const auto& start : starts) settings.starts.push_back(start.solver);
   outcome.result = run_within_memory(session.field, session.data, settings, run,
                                      fmt::format("{} {} NFE", options.family, nfe));
   session.memory = settings.objective;  // the next one need not find out again
   outcome.summary = summary_json(outcome.result, starts[outcome.result.start].name);
+  if (screening.forwards > 0) outcome.summary["screening_forwards"] = screening.forwards;
   if (!outcome.result.message.empty()) outcome.summary["message"] = outcome.result.message;
   if (session.open.card.sample_rate > 0) {
     outcome.summary["validation_snr"] = validation_snr(session.field, session.data.validation,
@@ -304,7 +323,9 @@ void check_all(const DistillCommandOptions& options, const OpenModel& open,
                const std::vector<int64_t>& nfes, bool decoded) {
   for (const int64_t nfe : nfes) {
     DistillOptions settings = distill_options(options, open, static_cast<int>(nfe), decoded);
-    for (const auto& start : make_starts(options, static_cast<int>(nfe), open.field(), nullptr)) {
+    const auto any = [](const std::vector<NamedStart>&) { return size_t{0}; };
+    for (const auto& start :
+         make_starts(options, static_cast<int>(nfe), open.field(), nullptr, any)) {
       settings.family->parameters(start.solver);
       settings.starts.push_back(start.solver);
     }

@@ -48,9 +48,9 @@ void DistillCommandOptions::add_to(CLI::App& command) {
   command
       .add_option(
           "--init", init,
-          "solvers to start from, names (NAME@SCHEDULE in that schedule's coordinates) or files, "
-          "comma-separated; auto: midpoint and euler, @fm-ot on other paths, and the result for "
-          "fewer evaluations; the best after a short trial goes on")
+          "solvers to start from, comma-separated: names, NAME/GRID, NAME@SCHEDULE in that "
+          "schedule's coordinates, or files; auto: the catalogue's nearest on each of three grids "
+          "and the result for fewer evaluations; the best after a short trial goes on")
       ->capture_default_str();
   command.add_option("--optimizer", optimizer, "lm (Levenberg-Marquardt) or adam")
       ->capture_default_str();

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "bespoke/core/error.h"
 #include "bespoke/core/text.h"
 #include "solver_options.h"
@@ -20,10 +22,10 @@ std::vector<double> sigma_0_values(const std::string& text) {
   return {value};
 }
 
-// The catalogue solvers worth starting from, of those that can spend the evaluations.
-std::vector<std::string> default_starts(const std::string& family, int nfe,
-                                        const FieldDescription& field,
-                                        const std::vector<double>& sigma_0s) {
+// The two every family and optimiser can start from, of those that can spend the evaluations.
+std::vector<std::string> plain_starts(const std::string& family, int nfe,
+                                      const FieldDescription& field,
+                                      const std::vector<double>& sigma_0s) {
   std::vector<std::string> names;
   if (family != "bst-rk1" && can_spend("midpoint", nfe)) names.push_back("midpoint");
   if (family == "bns" || family == "bst-rk1") names.push_back("euler");
@@ -33,7 +35,22 @@ std::vector<std::string> default_starts(const std::string& family, int nfe,
   return names;
 }
 
-// NAME, NAME@SCHEDULE or a file, under each sigma_0.
+// Every method that is the nearest to some model with few evaluations, on one grid. A start decides
+// more by where its times lie than by its coefficients, which are soon found.
+std::vector<std::string> candidates_on(const std::string& grid, int nfe,
+                                       const FieldDescription& field) {
+  std::vector<std::string> names;
+  for (const std::string name :
+       {"euler", "midpoint", "ab2", "dpm++2m", "unipc3-bh2", "deis-t-ab3", "ipndm"}) {
+    if (can_spend(name, nfe)) names.push_back(name + "/" + grid);
+  }
+  if (grid == "uniform-t" && field.schedule->name() != kStraightest && can_spend("midpoint", nfe)) {
+    names.push_back(std::string("midpoint@") + kStraightest);
+  }
+  return names;
+}
+
+// NAME, NAME/GRID, NAME@SCHEDULE or a file, under each sigma_0.
 void add_starts(const std::string& text, const std::vector<double>& sigma_0s, int nfe,
                 const FieldDescription& field, std::vector<NamedStart>& starts) {
   if (is_solver_file(text)) {
@@ -44,11 +61,12 @@ void add_starts(const std::string& text, const std::vector<double>& sigma_0s, in
     starts.push_back({text, pad(solver, nfe)});
     return;
   }
-  const size_t at = text.find('@');
-  const std::string name = text.substr(0, at);
+  const size_t at = text.find('@'), slash = text.find('/');
+  const std::string name = text.substr(0, std::min(at, slash));
   for (const double sigma_0 : sigma_0s) {
     SolverOptions options;
     options.sigma_0 = sigma_0;
+    if (slash != std::string::npos) options.grid = text.substr(slash + 1, at - slash - 1);
     // With several values preconditioning, a change of schedule itself, takes the place of another;
     // a single one beside it is a contradiction, which resolve_solver says.
     if (at != std::string::npos && (sigma_0 == 1 || sigma_0s.size() == 1)) {
@@ -62,13 +80,27 @@ void add_starts(const std::string& text, const std::vector<double>& sigma_0s, in
 }  // namespace
 
 std::vector<NamedStart> make_starts(const DistillCommandOptions& options, int nfe,
-                                    const FieldDescription& field, const NsSolver* neighbour) {
+                                    const FieldDescription& field, const NsSolver* neighbour,
+                                    const ChooseStart& choose) {
   const bool automatic = options.init == kAuto;
   const auto sigma_0s = sigma_0_values(options.sigma_0);
-  const auto names =
-      automatic ? default_starts(options.family, nfe, field, sigma_0s) : split(options.init, ',');
+  // Sigma_0 is a grid of its own, and the published recipe starts from the plain ones.
+  const bool screened = automatic && options.family == "bns" && options.optimizer == "lm" &&
+                        sigma_0s == std::vector<double>{1};
   std::vector<NamedStart> starts;
-  for (const auto& name : names) add_starts(name, sigma_0s, nfe, field, starts);
+  if (screened) {
+    for (const std::string grid : {"uniform-t", "uniform-lambda", "karras"}) {
+      std::vector<NamedStart> all;
+      for (const auto& name : candidates_on(grid, nfe, field)) {
+        add_starts(name, sigma_0s, nfe, field, all);
+      }
+      starts.push_back(all[choose(all)]);
+    }
+  } else {
+    const auto names =
+        automatic ? plain_starts(options.family, nfe, field, sigma_0s) : split(options.init, ',');
+    for (const auto& name : names) add_starts(name, sigma_0s, nfe, field, starts);
+  }
   if (automatic && neighbour != nullptr && options.family == "bns") {
     starts.push_back({fmt::format("{} NFE, padded", neighbour->nfe()), pad(*neighbour, nfe)});
   }

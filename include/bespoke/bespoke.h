@@ -22,6 +22,7 @@
 #include "bespoke/distill/last_step.h"
 #include "bespoke/distill/levenberg_marquardt.h"
 #include "bespoke/distill/objective.h"
+#include "bespoke/distill/screen.h"
 #include "bespoke/distill/state.h"
 #include "bespoke/io/safetensors.h"
 #include "bespoke/io/solver_file.h"

@@ -92,7 +92,7 @@ TEST_F(DistillCommand, DistilsScaleTimeSolversAndPreconditionedStarts) {
   EXPECT_GT(summary("s/nfe-04")["validation_psnr"], summary("s/nfe-04")["initial_psnr"]);
 }
 
-TEST_F(DistillCommand, StartsOtherPathsInFlowCoordinates) {
+TEST_F(DistillCommand, StartsFromTheNearestOfTheCatalogue) {
   const std::string vp = "--model analytic:mixture:dim=12 --schedule vp --prediction noise ";
   ASSERT_EQ(run("pairs " + vp + "--count 96 --validation 48 -o vp").code, 0);
   const auto best = [&](const std::string& init, const std::string& folder) {
@@ -102,10 +102,15 @@ TEST_F(DistillCommand, StartsOtherPathsInFlowCoordinates) {
     return summary(folder + "/nfe-04");
   };
   const json automatic = best("auto", "a"), plain = best("midpoint", "b");
-  EXPECT_NE(automatic["start"].get<std::string>().find("@fm-ot"), std::string::npos);
+  // 21 methods and grids and midpoint@fm-ot, on 48 pairs each.
+  EXPECT_EQ(automatic["screening_forwards"], 22 * 48 * 4);
+  EXPECT_FALSE(plain.contains("screening_forwards"));
   EXPECT_GT(automatic["initial_psnr"], plain["initial_psnr"]);
   EXPECT_GT(automatic["validation_psnr"].get<double>(), plain["validation_psnr"].get<double>() + 2);
   EXPECT_EQ(run("distill " + vp + "--pairs vp --nfe 4 --iterations 2 --family bst -o bst").code, 0);
+  EXPECT_EQ(best("dpm++2m/uniform-lambda", "d")["start"], "dpm++2m/uniform-lambda");
+  expect_failure("distill " + vp + "--pairs vp --nfe 4 --init euler/uniform-x -o c", 2,
+                 "uniform-t");
   expect_failure("distill " + vp + "--pairs vp --nfe 4 --init euler@fmot -o c", 2,
                  "did you mean 'fm-ot'?");
 }

@@ -1,0 +1,50 @@
+// Choosing among solvers before any training.
+
+#include "bespoke/distill/screen.h"
+
+#include <gtest/gtest.h>
+
+#include "problem.h"
+
+namespace bespoke {
+namespace {
+
+using testing::small_problem;
+using testing::start_solver;
+
+TEST(Screening, FindsTheNearestSolverWhereverItStands) {
+  const auto problem = small_problem();
+  const Objective objective(problem.field, problem.training, {});
+  const NsSolver euler = start_solver("euler", 4), midpoint = start_solver("midpoint", 4);
+  EXPECT_EQ(nearest_solver(objective, {euler, midpoint, euler}, 16, nullptr, nullptr), 1u);
+  EXPECT_EQ(nearest_solver(objective, {midpoint, euler}, 16, nullptr, nullptr), 0u);
+}
+
+TEST(Screening, PassesOverSolversThatDiverge) {
+  const auto problem = small_problem();
+  const Objective objective(problem.field, problem.training, {});
+  NsSolver broken = start_solver("midpoint", 4);
+  for (auto& row : broken.b) {
+    for (auto& value : row) value *= 1e200;
+  }
+  EXPECT_EQ(nearest_solver(objective, {broken, start_solver("euler", 4)}, 16, nullptr, nullptr),
+            1u);
+}
+
+TEST(Screening, CostsTheEvaluationsOfThePairsItLooksAt) {
+  const auto problem = small_problem();
+  const Objective objective(problem.field, problem.training, {});
+  const std::vector<NsSolver> solvers = {start_solver("euler", 4), start_solver("midpoint", 4)};
+  Counts counts;
+  std::vector<double> done;
+  nearest_solver(objective, solvers, 10, &counts, [&](double f) { done.push_back(f); });
+  EXPECT_EQ(counts.forwards, 2 * 10 * 4);
+  EXPECT_EQ(counts.vjps, 0);
+  EXPECT_EQ(done, (std::vector<double>{0.5, 1}));
+  Counts all;
+  nearest_solver(objective, solvers, 100000, &all, nullptr);
+  EXPECT_EQ(all.forwards, 2 * objective.count() * 4);
+}
+
+}  // namespace
+}  // namespace bespoke
