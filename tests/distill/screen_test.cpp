@@ -15,19 +15,21 @@ using testing::start_solver;
 TEST(Screening, FindsTheNearestSolverWhereverItStands) {
   const auto problem = small_problem();
   const Objective objective(problem.field, problem.training, {});
+  Counts counts;
   const NsSolver euler = start_solver("euler", 4), midpoint = start_solver("midpoint", 4);
-  EXPECT_EQ(nearest_solver(objective, {euler, midpoint, euler}, 16, nullptr, nullptr), 1u);
-  EXPECT_EQ(nearest_solver(objective, {midpoint, euler}, 16, nullptr, nullptr), 0u);
+  EXPECT_EQ(nearest_solver(objective, {euler, midpoint, euler}, 16, &counts, nullptr), 1u);
+  EXPECT_EQ(nearest_solver(objective, {midpoint, euler}, 16, &counts, nullptr), 0u);
 }
 
 TEST(Screening, PassesOverSolversThatDiverge) {
   const auto problem = small_problem();
   const Objective objective(problem.field, problem.training, {});
+  Counts counts;
   NsSolver broken = start_solver("midpoint", 4);
   for (auto& row : broken.b) {
     for (auto& value : row) value *= 1e200;
   }
-  EXPECT_EQ(nearest_solver(objective, {broken, start_solver("euler", 4)}, 16, nullptr, nullptr),
+  EXPECT_EQ(nearest_solver(objective, {broken, start_solver("euler", 4)}, 16, &counts, nullptr),
             1u);
 }
 
