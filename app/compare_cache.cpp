@@ -37,9 +37,9 @@ CachedReference cached_reference(const TensorCache& cache, const nlohmann::json&
   return {{entry.tensors.at("x"), entry.tensors.at("evaluations")}, entry.found};
 }
 
-CachedStatistics cached_statistics(const TensorCache& cache, const nlohmann::json& extractor,
-                                   const nlohmann::json& source,
-                                   const std::function<FeatureStatistics()>& compute) {
+FeatureStatistics cached_statistics(const TensorCache& cache, const nlohmann::json& extractor,
+                                    const nlohmann::json& source,
+                                    const std::function<FeatureStatistics()>& compute) {
   const nlohmann::json key = {{"format", kCacheFormat},
                               {"what", "statistics of features"},
                               {"extractor", extractor},
@@ -50,9 +50,8 @@ CachedStatistics cached_statistics(const TensorCache& cache, const nlohmann::jso
                                 {"covariance", statistics.covariance},
                                 {"count", torch::tensor({statistics.count})}};
   });
-  return {{entry.tensors.at("mean"), entry.tensors.at("covariance"),
-           entry.tensors.at("count").item<int64_t>()},
-          entry.found};
+  return {entry.tensors.at("mean"), entry.tensors.at("covariance"),
+          entry.tensors.at("count").item<int64_t>()};
 }
 
 }  // namespace bespoke

@@ -23,13 +23,9 @@ struct CachedReference {
 CachedReference cached_reference(const TensorCache& cache, const nlohmann::json& key,
                                  const std::function<ReferenceResult()>& compute);
 
-struct CachedStatistics {
-  FeatureStatistics statistics;
-  bool found = false;
-};
 // `extractor` and `source` say what made the features and of what.
-CachedStatistics cached_statistics(const TensorCache& cache, const nlohmann::json& extractor,
-                                   const nlohmann::json& source,
-                                   const std::function<FeatureStatistics()>& compute);
+FeatureStatistics cached_statistics(const TensorCache& cache, const nlohmann::json& extractor,
+                                    const nlohmann::json& source,
+                                    const std::function<FeatureStatistics()>& compute);
 
 }  // namespace bespoke

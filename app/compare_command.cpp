@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -54,13 +55,15 @@ SolverOptions options_for(const std::string& name, const SolverOptions& options)
 
 // Every solver at every NFE it can spend; a file at its own, which joins the list.
 std::vector<Contender> contenders(const CompareCommandOptions& options,
-                                  const FieldDescription& field, std::vector<int64_t>& nfes) {
+                                  const FieldDescription& field, std::vector<int64_t>& nfes,
+                                  std::map<std::string, SolverFile>& files) {
   std::vector<Contender> list;
   for (const auto& name : split(options.solvers, ',')) {
     const auto add = [&](int64_t nfe) {
-      list.push_back({name, resolve_solver(name, static_cast<int>(nfe), field,
-                                           options_for(name, options.solver))
-                                .solver});
+      const SolverFile file =
+          resolve_solver(name, static_cast<int>(nfe), field, options_for(name, options.solver));
+      list.push_back({name, file.solver});
+      if (is_solver_file(name)) files[name] = file;
     };
     if (is_solver_file(name)) {
       add(0);
@@ -85,6 +88,7 @@ struct PreparedComparison {
   bool decoded = false;  // whether the errors are of what is decoded
   Start start;
   std::vector<Contender> contenders;
+  std::map<std::string, SolverFile> files;  // of those that are files, by their names
   std::optional<OpenFeatures> features;
   TensorCache cache;
 };
@@ -102,7 +106,7 @@ PreparedComparison prepare_comparison(const CompareCommandOptions& options,
   work.open = open_model(options.model);
   work.decoded = in_decoded_space(work.open, options.space);
   work.start = make_start(work.open, options.start);
-  work.contenders = contenders(options, work.open.field(), nfes);
+  work.contenders = contenders(options, work.open.field(), nfes, work.files);
   if (options.features.file.empty()) return work;
   work.features = open_features(options.features, work.open);
   require_enough_samples(work.start.count(), work.features->dimension,
@@ -151,12 +155,11 @@ bool find_reference(const PreparedComparison& work, CompareOptions& options) {
   const auto features = [&](const torch::Tensor& x) {
     return work.features->of_model_samples(work.open, x.to(work.open.device));
   };
-  options.reference_statistics =
-      cached_statistics(work.cache, work.features->identity, key, [&] {
-        Progress progress("features of the reference");
-        return feature_statistics(features, known.result.x, options.batch,
-                                  [&](double done) { progress.update(done); });
-      }).statistics;
+  options.reference_statistics = cached_statistics(work.cache, work.features->identity, key, [&] {
+    Progress progress("features of the reference");
+    return feature_statistics(features, known.result.x, options.batch,
+                              [&](double done) { progress.update(done); });
+  });
   return known.found;
 }
 
@@ -165,8 +168,7 @@ ComparisonResult measure(const PreparedComparison& work, const CompareCommandOpt
   CompareOptions library = library_options(work, options);
   if (!options.real.empty()) {
     library.real_statistics =
-        real_statistics(options.real, work.open, *work.features, work.cache, library.batch)
-            .statistics;
+        real_statistics(options.real, work.open, *work.features, work.cache, library.batch);
     result.real_count = library.real_statistics->count;
   }
   result.cached_reference = find_reference(work, library);
@@ -188,20 +190,20 @@ std::string psnr_title(const PreparedComparison& work, const ComparisonResult& r
       work.start.title);
 }
 
-// "512 features of inception.pt": what every Frechet distance is relative to.
+// "512 features of inception.pt": what every Fréchet distance is relative to.
 std::string features_title(const OpenFeatures& features) {
   return fmt::format("{} features of {}", features.dimension, features.name);
 }
 
 std::string reference_distance_title(const PreparedComparison& work) {
-  return fmt::format("Frechet distance to the reference's samples ({} samples, {})",
+  return fmt::format("Fréchet distance to the reference's samples ({} samples, {})",
                      work.start.count(), features_title(*work.features));
 }
 
 std::string real_distance_title(const PreparedComparison& work, const ComparisonResult& result,
                                 const std::string& real) {
   return fmt::format(
-      "Frechet distance to the real data {} ({} of them, {} samples, {}); the reference's is "
+      "Fréchet distance to the real data {} ({} of them, {} samples, {}); the reference's is "
       "{:.4g}",
       real, result.real_count, work.start.count(), features_title(*work.features),
       *result.figures.reference_frechet_to_real);
@@ -242,10 +244,10 @@ void run_compare(const CompareCommandOptions& options) {
   fmt::print("{}", for_programs
                        ? all_figures(result.figures, work.start.title, false).render(format)
                        : render_for_people(work, result, options, format, nfes));
-  const ComparedModel compared = {work.open, work.start, result.figures, work.decoded,
-                                  options.tolerance};
-  const std::string finding = headline(report_of_figures(compared));
-  if (!for_programs && !finding.empty()) fmt::print("\n{}\n", finding);
+  const ComparedModel compared = {work.open,  work.start,   result.figures,
+                                  work.files, work.decoded, options.tolerance};
+  const std::string finding = for_programs ? "" : headline(report_of_figures(compared));
+  if (!finding.empty()) fmt::print("\n{}\n", finding);
   if (options.report.any()) write_reports(make_report(compared), options.report);
 }
 

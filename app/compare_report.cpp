@@ -19,19 +19,43 @@ namespace bespoke {
 namespace {
 
 // "bns-nfe8" as "bns": the solvers of one run make one line of a chart.
-std::string line_name(const ComparisonRow& row) {
-  if (!is_solver_file(row.name)) return row.name;
-  const std::string name = read_solver_file(row.name).name;
-  return name.substr(0, name.find("-nfe"));
+std::string family_name(const SolverFile& file) {
+  return file.name.substr(0, file.name.find("-nfe"));
 }
 
-bool is_distilled(const ComparisonRow& row) {
-  return is_solver_file(row.name) &&
-         read_solver_file(row.name).provenance.contains("validation_psnr");
+const SolverFile* file_of(const ComparedModel& compared, const ComparisonRow& row) {
+  const auto found = compared.files.find(row.name);
+  return found == compared.files.end() ? nullptr : &found->second;
 }
 
-ReportRow report_row(const ComparisonRow& row) {
-  return {line_name(row),
+// Whether another row would be taken for this one if both went by their families.
+bool is_ambiguous(const ComparedModel& compared, const ComparisonRow& row, const SolverFile& file) {
+  const std::string family = family_name(file);
+  for (const auto& other : compared.figures.rows) {
+    if (other.name == row.name) continue;
+    const SolverFile* theirs = file_of(compared, other);
+    if (theirs == nullptr ? other.name == family
+                          : family_name(*theirs) == family && other.nfe == row.nfe) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// As a report calls it: files by their families where that says which, otherwise by their paths.
+std::string line_name(const ComparedModel& compared, const ComparisonRow& row) {
+  const SolverFile* file = file_of(compared, row);
+  if (file == nullptr) return row.name;
+  return is_ambiguous(compared, row, *file) ? row.name : family_name(*file);
+}
+
+bool is_distilled(const ComparedModel& compared, const ComparisonRow& row) {
+  const SolverFile* file = file_of(compared, row);
+  return file != nullptr && file->provenance.contains("validation_psnr");
+}
+
+ReportRow report_row(const ComparedModel& compared, const ComparisonRow& row) {
+  return {line_name(compared, row),
           row.nfe,
           row.psnr,
           row.snr,
@@ -39,7 +63,7 @@ ReportRow report_row(const ComparisonRow& row) {
           row.seconds,
           row.frechet_to_reference,
           row.frechet_to_real,
-          is_distilled(row)};
+          is_distilled(compared, row)};
 }
 
 // What made the solvers, then what this process ran, each once.
@@ -51,40 +75,41 @@ void add_commands(Report& report, const std::vector<std::string>& of_solvers) {
   report.commands = all;
 }
 
-void add_distilled(Report& report, const ComparisonRow& row) {
-  const SolverFile file = read_solver_file(row.name);
-  report.solvers.push_back({line_name(row), file.solver});
+std::string provenance_text(const SolverFile& file, const char* key) {
+  const auto value = file.provenance.value(key, nlohmann::json());
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+void add_distilled(Report& report, const ComparedModel& compared, const ComparisonRow& row) {
+  const SolverFile& file = *file_of(compared, row);
+  const std::string name = line_name(compared, row);
+  report.solvers.push_back({name, file.solver});
   const auto log = distillation_log(std::filesystem::path(row.name).parent_path(), row.nfe);
-  if (is_file(log))
-    report.training.push_back({line_name(row), row.nfe, parse_training_log(read_file(log))});
-  const auto text = [&](const char* key) {
-    const auto value = file.provenance.value(key, nlohmann::json());
-    return value.is_string() ? value.get<std::string>() : value.dump();
-  };
+  if (is_file(log)) report.training.push_back({name, row.nfe, parse_training_log(read_file(log))});
+  const auto text = [&](const char* key) { return provenance_text(file, key); };
   report.provenance.emplace_back(
-      fmt::format("{} of {} evaluations", line_name(row), row.nfe),
+      fmt::format("{} of {} evaluations", name, row.nfe),
       fmt::format("{}, {} iterations from {}, {} forwards, seed {}; pairs {}", text("made_by"),
                   text("iterations"), text("start"), text("forwards"), text("seed"),
                   text("pairs")));
 }
 
-// Where a distilled solver is farthest ahead of the best other of as many evaluations; 0 if none
-// is.
-int featured_evaluations(const std::vector<ReportRow>& rows) {
-  int featured = 0;
+// Features the distilled solver that is farthest ahead of the best other of as many evaluations;
+// where none has a rival, none.
+void choose_featured(Report& report) {
   double lead = 0;
-  for (const auto& row : rows) {
+  for (const auto& row : report.rows) {
     if (!row.distilled) continue;
-    double others = 0;
-    for (const auto& other : rows) {
+    double best = -INFINITY;
+    for (const auto& other : report.rows) {
       const bool rival = !other.distilled && other.nfe == row.nfe && std::isfinite(other.psnr);
-      if (rival) others = std::max(others, other.psnr);
+      if (rival) best = std::max(best, other.psnr);
     }
-    if (row.psnr - others <= lead) continue;
-    lead = row.psnr - others;
-    featured = row.nfe;
+    if (std::isinf(best) || !(row.psnr - best > lead)) continue;
+    lead = row.psnr - best;
+    report.featured_solver = row.solver;
+    report.featured_nfe = row.nfe;
   }
-  return featured;
 }
 
 // Sounds may be [count, length], images are shown in three channels or one.
@@ -98,17 +123,26 @@ torch::Tensor as_shown(const torch::Tensor& samples) {
   return samples.dim() == 2 ? samples.unsqueeze(1) : samples;
 }
 
+// Those of the featured solver, or of the first distilled one, or of the first of all.
+int shown_evaluations(const Report& report) {
+  if (report.featured_nfe > 0) return report.featured_nfe;
+  for (const auto& row : report.rows) {
+    if (row.distilled) return row.nfe;
+  }
+  return report.rows.empty() ? 0 : report.rows.front().nfe;
+}
+
 // All solvers at the evaluations of the distilled one, that one first.
 ReportGallery make_gallery(const ComparedModel& compared, const Report& report) {
   ReportGallery gallery;
   const auto& figures = compared.figures;
   if (!can_be_shown(compared.open, figures.reference_samples)) return gallery;
-  int nfe = report.featured_nfe;
-  if (nfe == 0 && !figures.rows.empty()) nfe = figures.rows.front().nfe;
+  const int nfe = shown_evaluations(report);
   gallery.reference = {"reference", 0, false, as_shown(figures.reference_samples)};
   for (const auto& row : figures.rows) {
     if (row.nfe != nfe || !row.samples.defined()) continue;
-    gallery.others.push_back({line_name(row), row.nfe, is_distilled(row), as_shown(row.samples)});
+    gallery.others.push_back(
+        {line_name(compared, row), row.nfe, is_distilled(compared, row), as_shown(row.samples)});
   }
   std::stable_partition(gallery.others.begin(), gallery.others.end(),
                         [](const ReportSamples& samples) { return samples.distilled; });
@@ -155,8 +189,10 @@ Report report_of_figures(const ComparedModel& compared) {
       fmt::format("{}, {} space.", compared.start.title, compared.decoded ? "decoded" : "sample");
   report.peak = value_peak(compared.open, compared.decoded);
   report.reference_evaluations = compared.figures.reference_evaluations;
-  for (const auto& row : compared.figures.rows) report.rows.push_back(report_row(row));
-  report.featured_nfe = featured_evaluations(report.rows);
+  for (const auto& row : compared.figures.rows) {
+    report.rows.push_back(report_row(compared, row));
+  }
+  choose_featured(report);
   return report;
 }
 
@@ -165,10 +201,10 @@ Report make_report(const ComparedModel& compared) {
   add_provenance(report, compared);
   std::vector<std::string> commands;
   for (const auto& row : compared.figures.rows) {
-    if (!is_distilled(row)) continue;
-    add_distilled(report, row);
-    const std::string command = read_solver_file(row.name).provenance.value("command", "");
-    if (!command.empty()) commands.push_back(command);
+    if (!is_distilled(compared, row)) continue;
+    add_distilled(report, compared, row);
+    const SolverFile& file = *file_of(compared, row);
+    if (file.provenance.contains("command")) commands.push_back(provenance_text(file, "command"));
   }
   add_commands(report, commands);
   report.gallery = make_gallery(compared, report);

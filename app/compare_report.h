@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,8 @@ struct ComparedModel {
   const OpenModel& open;
   const Start& start;
   const Comparison& figures;
-  bool decoded;  // whether the errors are of what is decoded
+  const std::map<std::string, SolverFile>& files;  // the rows that are files, by their names
+  bool decoded;                                    // whether the errors are of what is decoded
   double tolerance;
 };
 

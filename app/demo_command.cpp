@@ -6,6 +6,7 @@
 #include "bespoke/core/file.h"
 #include "bespoke/core/text.h"
 #include "bespoke/io/solver_file.h"
+#include "bespoke/report/chart.h"
 #include "commands.h"
 #include "embedded_models.h"
 #include "invocation.h"
@@ -47,35 +48,39 @@ Arguments pairs_step(const DemoOptions& options) {
       options);
 }
 
+// A demo that was stopped goes on where it was.
 Arguments distill_step(const DemoOptions& options) {
+  const bool begun = is_file(std::filesystem::path(options.output) / "run/options.json");
   return split_words(
-      "distill --model {model} --pairs {output}/pairs --nfe 8 --init ipndm/karras "
-      "--iterations 12 --train-batch 48 --batch 48 -o {output}/run",
+      std::string("distill --model {model} --pairs {output}/pairs --nfe 8 --init ipndm/karras "
+                  "--iterations 12 --train-batch 48 --batch 48 -o {output}/run") +
+          (begun ? " --resume" : ""),
       options);
 }
 
 // 72 samples: more than the 64 features, which a covariance needs.
 Arguments compare_step(const DemoOptions& options) {
   return split_words(
-      "compare --model {model} --cond y=0-9 --count 72 --batch 36 --tolerance 1e-4 "
-      "--nfe 4,8,16,32 --solvers euler,midpoint,heun,ddim,dpm++2m,unipc2-bh2,"
-      "deis-t-ab2,{output}/run/bns-nfe8.solver.json --features {features} "
-      "--report {output}/report.html --png {output}/pictures",
+      std::string("compare --model {model} --cond y=0-9 --count 72 --batch 36 --tolerance 1e-4 "
+                  "--nfe 4,8,16,32 --solvers euler,midpoint,heun,ddim,dpm++2m,unipc2-bh2,"
+                  "deis-t-ab2,{output}/run/bns-nfe8.solver.json --features {features} "
+                  "--report {output}/report.html") +
+          (charts_are_built() ? " --png {output}/pictures --force" : ""),
       options);
 }
 
-// An earlier demo's files are this command's own; anything else is not touched.
-void refuse_other_folder(const DemoOptions& options) {
+// One that ended; one that was stopped is continued.
+void refuse_earlier_demo(const DemoOptions& options) {
   if (!is_file(std::filesystem::path(options.output) / "report.html")) return;
   throw usage_error("{} holds an earlier demo; remove it or choose another -o", options.output);
 }
 
 void run_demo(const DemoOptions& options) {
-  refuse_other_folder(options);
+  refuse_earlier_demo(options);
   forget_invocations();  // a report names the commands below instead
   fmt::print(
       "Bespoke makes a small image model, {}, sample faster: 8 model evaluations instead of\n"
-      "about a hundred, with a solver made for it. Minutes on two CPU cores.\n",
+      "about eighty, with a solver made for it. Minutes on two CPU cores.\n",
       options.model);
   run_step("1. The model's own samples, from random noise, by an adaptive solver:",
            pairs_step(options));

@@ -1,6 +1,7 @@
 #include <fmt/ranges.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <numeric>
@@ -267,6 +268,24 @@ size_t screen_starts(const Session& session, const ObjectiveOptions& options,
                         [&](double done) { progress.update(done); });
 }
 
+// Those of an earlier part of the run, where there was one, or the nearest now.
+std::vector<NamedStart> find_starts(const Session& session, int nfe, const NsSolver* neighbour,
+                                    const ObjectiveOptions& objective, DistillRun& run,
+                                    Counts* counts) {
+  const auto known = run.starts();
+  const auto choose = [&](const std::vector<NamedStart>& candidates) {
+    for (size_t i = 0; i < candidates.size(); ++i) {
+      if (std::find(known.begin(), known.end(), candidates[i].name) != known.end()) return i;
+    }
+    return screen_starts(session, objective, candidates, counts);
+  };
+  auto starts = make_starts(session.options, nfe, session.open.field(), neighbour, choose);
+  std::vector<std::string> names;
+  for (const auto& start : starts) names.push_back(start.name);
+  run.store_starts(names);
+  return starts;
+}
+
 Outcome distill_one(Session& session, int nfe, const NsSolver* neighbour) {
   const auto& options = session.options;
   const std::filesystem::path folder(options.output);
@@ -289,11 +308,7 @@ Outcome distill_one(Session& session, int nfe, const NsSolver* neighbour) {
     settings.objective.device_batch = session.memory->device_batch;
   }
   Counts screening;
-  const auto starts =
-      make_starts(options, nfe, session.open.field(), neighbour,
-                  [&](const std::vector<NamedStart>& candidates) {
-                    return screen_starts(session, settings.objective, candidates, &screening);
-                  });
+  const auto starts = find_starts(session, nfe, neighbour, settings.objective, run, &screening);
   for (const auto& start : starts) settings.starts.push_back(start.solver);
   outcome.result = run_within_memory(session.field, session.data, settings, run,
                                      fmt::format("{} {} NFE", options.family, nfe));

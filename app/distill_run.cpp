@@ -2,6 +2,7 @@
 
 #include "bespoke/core/error.h"
 #include "bespoke/core/file.h"
+#include "bespoke/core/json_checks.h"
 #include "bespoke/core/text.h"
 #include "run_folder.h"
 
@@ -10,6 +11,7 @@ namespace bespoke {
 namespace {
 
 constexpr char kCheckpoint[] = "checkpoint.json";
+constexpr char kStarts[] = "starts.json";
 constexpr char kSummary[] = "summary.json";
 constexpr char kLog[] = "log.jsonl";
 
@@ -57,6 +59,19 @@ std::optional<nlohmann::json> DistillRun::finished() const {
   const auto path = folder_ / kSummary;
   if (!is_file(path)) return std::nullopt;
   return read_json_object(path);
+}
+
+std::vector<std::string> DistillRun::starts() const {
+  const auto path = folder_ / kStarts;
+  if (!is_file(path)) return {};
+  const auto json = read_json_object(path);
+  require(json.contains("starts") && json["starts"].is_array(), path.string(),
+          "does not list the starts; begin anew");
+  return json["starts"].get<std::vector<std::string>>();
+}
+
+void DistillRun::store_starts(const std::vector<std::string>& names) {
+  write_file_atomically(folder_ / kStarts, nlohmann::json{{"starts", names}}.dump(2) + "\n");
 }
 
 void DistillRun::record(const DistillProgress& progress, const DistillState& state) {

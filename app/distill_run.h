@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "bespoke/distill/distill.h"
 
@@ -27,6 +28,11 @@ class DistillRun {
 
   // The summary of a run that ended by itself.
   std::optional<nlohmann::json> finished() const;
+
+  // The names of the solvers it started from: empty until they are stored. A resumed run keeps to
+  // them.
+  std::vector<std::string> starts() const;
+  void store_starts(const std::vector<std::string>& names);
 
   // Logs an iteration and, now and then, stores the state.
   void record(const DistillProgress& progress, const DistillState& state);

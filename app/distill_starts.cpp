@@ -61,12 +61,15 @@ void add_starts(const std::string& text, const std::vector<double>& sigma_0s, in
     starts.push_back({text, pad(solver, nfe)});
     return;
   }
-  const size_t at = text.find('@'), slash = text.find('/');
-  const std::string name = text.substr(0, std::min(at, slash));
+  const size_t at = text.find('@');
+  const std::string head = text.substr(0, at);
+  const bool from_file = head.rfind("tableau:", 0) == 0 || head.rfind("multistep:", 0) == 0;
+  const size_t slash = from_file ? std::string::npos : head.find('/');
+  const std::string name = head.substr(0, slash);
   for (const double sigma_0 : sigma_0s) {
     SolverOptions options;
     options.sigma_0 = sigma_0;
-    if (slash != std::string::npos) options.grid = text.substr(slash + 1, at - slash - 1);
+    if (slash != std::string::npos) options.grid = head.substr(slash + 1);
     // With several values preconditioning, a change of schedule itself, takes the place of another;
     // a single one beside it is a contradiction, which resolve_solver says.
     if (at != std::string::npos && (sigma_0 == 1 || sigma_0s.size() == 1)) {

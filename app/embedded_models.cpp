@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "bespoke/core/error.h"
 #include "bespoke/core/file.h"
 
 namespace bespoke {
@@ -31,7 +32,13 @@ std::vector<std::string> embedded_model_names() { return {"cifar10-fm-ot", "cifa
 
 std::filesystem::path embedded_card(const std::string& name) {
   for (const auto& known : embedded_model_names()) {
-    if (known == name) return embedded_file(name + ".json");
+    if (known != name) continue;
+    const auto card = embedded_file(name + ".json");
+    if (!card.empty()) return card;
+    throw bad_input(
+        "the embedded model {} is not beside this program; install it with "
+        "'cmake --install', or give the path of its card",
+        name);
   }
   return {};
 }

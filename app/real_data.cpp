@@ -42,7 +42,8 @@ nlohmann::json data_identity(const std::string& path) {
   std::sort(names.begin(), names.end());
   nlohmann::json stamps = nlohmann::json::array();
   for (const auto& name : names) stamps.push_back(stamp_of(file, name));
-  return {{"files", sha256(stamps.dump())}, {"of", path}};
+  return {{"files", sha256(stamps.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace))},
+          {"of", path}};
 }
 
 // Images or sounds, made to fit the model's samples.
@@ -96,9 +97,9 @@ void check_real(const std::string& path) {
   }
 }
 
-CachedStatistics real_statistics(const std::string& path, const OpenModel& open,
-                                 const OpenFeatures& features, const TensorCache& cache,
-                                 int64_t batch) {
+FeatureStatistics real_statistics(const std::string& path, const OpenModel& open,
+                                  const OpenFeatures& features, const TensorCache& cache,
+                                  int64_t batch) {
   const ValueRange range = value_range(open, open.decoder != nullptr);
   nlohmann::json source = {{"shape", seen_shape(open)}};
   if (cache.is_on()) source["data"] = data_identity(path);

@@ -15,8 +15,8 @@ void check_real(const std::string& path);
 // The statistics of real samples: images or sounds of a folder or a zip, made to fit the model, or
 // a tensor [count, ...] of the shape its samples have (decoded, where it has a decoder). Bytes 0
 // ... 255 are mapped to the model's value range, other numbers are taken to lie in it.
-CachedStatistics real_statistics(const std::string& path, const OpenModel& open,
-                                 const OpenFeatures& features, const TensorCache& cache,
-                                 int64_t batch);
+FeatureStatistics real_statistics(const std::string& path, const OpenModel& open,
+                                  const OpenFeatures& features, const TensorCache& cache,
+                                  int64_t batch);
 
 }  // namespace bespoke

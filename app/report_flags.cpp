@@ -4,6 +4,7 @@
 
 #include "bespoke/core/error.h"
 #include "bespoke/core/file.h"
+#include "bespoke/report/chart.h"
 #include "bespoke/report/report_pictures.h"
 
 namespace bespoke {
@@ -17,6 +18,16 @@ void ReportFlags::add_to(CLI::App& command) {
 }
 
 void ReportFlags::check() const {
+  if (!page.empty() && std::filesystem::is_directory(page)) {
+    throw usage_error("--report {} is a folder; name a file in it", page);
+  }
+  if (!pictures.empty() && !charts_are_built()) {
+    throw usage_error(
+        "this build draws no charts for --png; install libcairo2-dev and build again");
+  }
+  const auto folder = std::filesystem::path(page).parent_path();
+  if (!folder.empty()) make_folders(folder);
+  if (!pictures.empty()) make_folders(pictures);
   if (force) return;
   const auto refuse = [](const std::filesystem::path& path) {
     if (!is_file(path)) return;
@@ -29,13 +40,10 @@ void ReportFlags::check() const {
 
 void write_reports(const Report& report, const ReportFlags& flags) {
   if (!flags.page.empty()) {
-    const auto folder = std::filesystem::path(flags.page).parent_path();
-    if (!folder.empty()) make_folders(folder);
     write_report(flags.page, render_html(report), flags.force);
     fmt::print(stderr, "report: {}\n", flags.page);
   }
   if (flags.pictures.empty()) return;
-  make_folders(flags.pictures);
   for (const auto& picture : report_pictures(report)) {
     write_file_atomically(std::filesystem::path(flags.pictures) / picture.name, picture.png);
   }

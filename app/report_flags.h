@@ -15,7 +15,8 @@ struct ReportFlags {
 
   void add_to(CLI::App& command);
   bool any() const { return !page.empty() || !pictures.empty(); }
-  // Whether what they name is there already: asked before the work, not after it.
+  // Whether they can be written and are not there already: asked before the work, not after it.
+  // Makes the folders.
   void check() const;
 };
 

@@ -10,6 +10,7 @@
 #include "bespoke/core/file.h"
 #include "bespoke/core/noise.h"
 #include "bespoke/core/progress.h"
+#include "bespoke/core/text.h"
 #include "bespoke/io/dataset.h"
 #include "bespoke/io/image.h"
 #include "bespoke/io/png.h"
@@ -33,20 +34,31 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-Dataset read_with_progress(const std::vector<std::filesystem::path>& sources, int64_t size) {
-  DatasetOptions options;
-  options.size = size;
-  Progress progress("reading");
-  options.on_progress = [&](double done) { progress.update(done); };
-  return read_dataset(sources, options);
+// Says what was done to the data.
+Dataset read_with_progress(const std::vector<std::filesystem::path>& sources,
+                           DatasetOptions options) {
+  Dataset data;
+  {
+    Progress progress("reading");
+    options.on_progress = [&](double done) { progress.update(done); };
+    data = read_dataset(sources, options);
+  }
+  for (const auto& note : data.notes) fmt::print(stderr, "{}\n", note);
+  return data;
 }
 
 Dataset read_training_data(const TrainCommandOptions& options) {
-  Dataset data = read_with_progress({options.data.begin(), options.data.end()}, options.size);
-  for (const auto& note : data.notes) fmt::print(stderr, "{}\n", note);
-  fmt::print("{} {} of {} in {} classes\n", data.labels.size(0),
+  DatasetOptions wanted;
+  wanted.size = options.size;
+  Dataset data = read_with_progress({options.data.begin(), options.data.end()}, wanted);
+  const auto& augment = options.train.augment;
+  if (data.sample_rate > 0 && (augment.flip || augment.shift > 0)) {
+    throw usage_error("--flip and --shift are for images; {} holds sounds", options.data.front());
+  }
+  fmt::print("{} {} of {} in {} class{}\n", data.labels.size(0),
              data.sample_rate > 0 ? "sounds" : "images",
-             fmt::join(data.samples.sizes().slice(1), "x"), data.classes.size());
+             fmt::join(data.samples.sizes().slice(1), "x"), data.classes.size(),
+             data.classes.size() == 1 ? "" : "es");
   return data;
 }
 
@@ -59,8 +71,8 @@ TrainOptions resolve_device(const TrainCommandOptions& options) {
   return train;
 }
 
-// What the model makes of the same noise each time: a row for each of eight seeds, a column for
-// each class. Solved roughly, which the eye does not see.
+// What the model makes of the same noise each time, a column for each class. Solved roughly, which
+// the eye does not see.
 void write_sample_grid(const std::filesystem::path& card_file, const NetworkShape& shape,
                        torch::Device device, const std::filesystem::path& base) {
   constexpr int64_t kRows = 8;
@@ -89,44 +101,62 @@ void write_sample_grid(const std::filesystem::path& card_file, const NetworkShap
 }
 
 // Hours of training do not end for want of a picture.
-void try_sample_grid(const std::filesystem::path& card_file, const NetworkShape& shape,
-                     torch::Device device, const std::filesystem::path& base) {
+template <class Work>
+void try_to_show(const Work& work) {
   try {
-    write_sample_grid(card_file, shape, device, base);
-  } catch (const Error& error) {
-    fmt::print(stderr, "no samples are shown: {}\n", error.what());
+    work();
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "no samples are shown: {}\n", split(error.what(), '\n').front());
   }
+}
+
+std::filesystem::path checkpoint_in(const std::filesystem::path& folder) {
+  return folder / "checkpoint.safetensors";
 }
 
 // The folder of a training: checkpoint.safetensors, log.jsonl, and the grids.
 class TrainingRun {
  public:
-  explicit TrainingRun(std::filesystem::path folder)
+  // Goes on from `step`; a killed run logs more than it stores.
+  TrainingRun(std::filesystem::path folder, int64_t step)
       : folder_(std::move(folder)), begun_(Clock::now()), stored_(begun_) {
-    log_.open(folder_ / "log.jsonl", std::ios::app);
-    if (!log_) throw Error(ErrorKind::failed, "cannot write " + (folder_ / "log.jsonl").string());
+    const auto path = folder_ / "log.jsonl";
+    if (is_file(path)) keep_log_until(path, step);
+    log_.open(path, std::ios::app);
+    if (!log_) throw Error(ErrorKind::failed, "cannot write " + path.string());
   }
 
-  std::filesystem::path checkpoint() const { return folder_ / "checkpoint.safetensors"; }
   double seconds() const { return seconds_since(begun_); }
 
   void record(const TrainProgress& progress, const AdamWState& state) {
     const nlohmann::json line = {
-        {"step", progress.step}, {"loss", progress.loss}, {"seconds", seconds()}};
+        {"step", progress.step}, {"loss", progress.loss}, {"seconds", seconds_before_ + seconds()}};
     log_ << line.dump() << std::endl;
     constexpr double kInterval = 60;
     if (seconds_since(stored_) >= kInterval) store(state);
   }
 
   void store(const AdamWState& state) {
-    write_checkpoint(checkpoint(), state);
+    write_checkpoint(checkpoint_in(folder_), state);
     stored_ = Clock::now();
   }
 
  private:
+  void keep_log_until(const std::filesystem::path& path, int64_t step) {
+    std::string kept;
+    for (const auto& text : split(read_file(path), '\n')) {
+      const auto line = nlohmann::json::parse(text, nullptr, false);
+      if (!line.is_object() || line.value("step", step + 1) > step) continue;
+      seconds_before_ = line.value("seconds", 0.0);
+      kept += text + "\n";
+    }
+    write_file_atomically(path, kept);
+  }
+
   std::filesystem::path folder_;
   std::ofstream log_;
   Clock::time_point begun_, stored_;
+  double seconds_before_ = 0;
 };
 
 // One training: what is made of the weights along the way and at the end is the caller's.
@@ -136,14 +166,35 @@ struct Training {
   std::function<void(const AdamWState&, int64_t step)> show;  // a look at the average, now and then
 };
 
+// All that decides the result, the precision among it.
+nlohmann::json resolved_run(const TrainCommandOptions& options, const TrainOptions& train) {
+  nlohmann::json json = options.resolved();
+  json["dtype"] = train.dtype == torch::kFloat ? "fp32" : "bf16";
+  return json;
+}
+
+AdamWState state_to_begin_with(const TrainCommandOptions& options, torch::Device device,
+                               const torch::nn::Module& network) {
+  const torch::Tensor weights = copy_weights(network);
+  const auto path = checkpoint_in(options.output);
+  if (!options.resume || !is_file(path)) return begin_adamw(weights.to(device));
+  AdamWState state = read_checkpoint(path, device);
+  if (state.weights.numel() != weights.numel()) {
+    throw bad_input("{} is of a network with {} weights, this one has {}; has the data changed?",
+                    path.string(), state.weights.numel(), weights.numel());
+  }
+  return state;
+}
+
 AdamWState train_with_progress(const TrainCommandOptions& options,
                                const TrainOptions& train_options, const Examples& examples,
                                const Training& training) {
-  TrainingRun run(options.output);
-  AdamWState state = options.resume && is_file(run.checkpoint())
-                         ? read_checkpoint(run.checkpoint(), train_options.device)
-                         : begin_adamw(copy_weights(*training.network).to(train_options.device));
+  // Only now: what fails before leaves no folder behind.
+  claim_folder(options.output, resolved_run(options, train_options), options.resume);
+  AdamWState state = state_to_begin_with(options, train_options.device, *training.network);
+  TrainingRun run(options.output, state.step);
   const int64_t begin = state.step;
+  int64_t shown = begin;
   double last = 0;
   {
     Progress progress("training");
@@ -156,8 +207,12 @@ AdamWState train_with_progress(const TrainCommandOptions& options,
                 static_cast<double>(at.step) / static_cast<double>(train_options.steps),
                 fmt::format("step {}, loss {:.4f}, {:.0f} examples/s", at.step, at.loss, rate));
             run.record(at, state);
-            const bool look = options.grid_every > 0 && at.step % options.grid_every < kReportEvery;
-            if (look && at.step < train_options.steps) training.show(state, at.step);
+            const int64_t every = options.grid_every;
+            if (every > 0 && at.step / every > shown / every && at.step < train_options.steps) {
+              shown = at.step;
+              run.store(state);
+              try_to_show([&] { training.show(state, at.step); });
+            }
             return !interrupt_requested();
           });
   }
@@ -192,18 +247,25 @@ void train_teacher(const TrainCommandOptions& options, const TrainOptions& train
              card.schedule->name());
   const std::filesystem::path folder = options.output;
   const auto card_file = folder / "model.json";
-  const auto show = [&](const AdamWState& state, int64_t step) {
+  const auto write_model = [&](const AdamWState& state) {
     set_weights(*averaged, state.average.to(torch::kCPU));
     export_teacher(*averaged, shape, card.weights);
     write_file_atomically(card_file, teacher_card_text(card, shape));
-    try_sample_grid(card_file, shape, train_options.device,
-                    folder / fmt::format("samples-{:06d}", step));
+  };
+  const auto show_samples = [&](int64_t step) {
+    write_sample_grid(card_file, shape, train_options.device,
+                      folder / fmt::format("samples-{:06d}", step));
+  };
+  const auto show = [&](const AdamWState& state, int64_t step) {
+    write_model(state);
+    show_samples(step);
   };
   const Loss loss = denoising_loss(network, card, shape, options.class_dropout,
                                    train_options.device, train_options.dtype);
   const AdamWState state =
       train_with_progress(options, train_options, examples, {network, loss, show});
-  show(state, state.step);
+  write_model(state);
+  try_to_show([&] { show_samples(state.step); });
   fmt::print("wrote {} and {}\n", card_file.string(), card.weights.string());
 }
 
@@ -233,7 +295,12 @@ void train_classifier(const TrainCommandOptions& options, const TrainOptions& tr
 
 std::optional<Dataset> read_test_data(const TrainCommandOptions& options, const Dataset& data) {
   if (options.test.empty()) return std::nullopt;
-  Dataset test = read_with_progress({options.test}, data.samples.size(-1));
+  DatasetOptions wanted;
+  wanted.channels = data.samples.size(1);
+  // Images that are not square keep the size most of them have.
+  const bool square = data.sample_rate > 0 || data.samples.size(-1) == data.samples.size(-2);
+  if (square) wanted.size = data.samples.size(-1);
+  Dataset test = read_with_progress({options.test}, wanted);
   if (test.classes != data.classes ||
       test.samples.sizes().slice(1) != data.samples.sizes().slice(1)) {
     throw bad_input(
@@ -249,7 +316,6 @@ void run_train(const TrainCommandOptions& options) {
   const TrainOptions train_options = resolve_device(options);
   const Dataset data = read_training_data(options);
   const auto test = read_test_data(options, data);
-  claim_folder(options.output, options.resolved(), options.resume);
   torch::manual_seed(options.train.seed);
   if (options.is_classifier()) {
     train_classifier(options, train_options, data, test);

@@ -34,7 +34,7 @@ struct TrainCommandOptions {
   // Everything that can be wrong before the data is read.
   void check() const;
   bool is_classifier() const { return network == "classifier"; }
-  // All that decides the result.
+  // What they say of the result: all but the precision, which the device decides too.
   nlohmann::json resolved() const;
 };
 

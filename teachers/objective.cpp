@@ -11,7 +11,7 @@ namespace {
 // Schedules are plain functions of one number, so they are tabulated once, at times this fine.
 constexpr int64_t kTimes = 8192;
 
-// A row of: what the network is told of the time, alpha and sigma times the input's scale, and the
+// A row of: what the network is told of the time, the scale of its input, alpha and sigma, and the
 // weights of data and noise in what it should answer.
 std::array<double, 6> path_row(const ModelCard& card, double t) {
   const SchedulePoint p = card.schedule->at(t);

@@ -1,8 +1,10 @@
 #include "teachers/trainer.h"
 
+#include <chrono>
 #include <cmath>
 
 #include "bespoke/core/error.h"
+#include "bespoke/core/progress.h"
 #include "bespoke/core/text.h"
 #include "bespoke/io/safetensors.h"
 
@@ -25,9 +27,16 @@ uint64_t step_seed(uint64_t seed, int64_t step) {
 void refuse_divergence(double loss, int64_t step) {
   if (std::isfinite(loss)) return;
   throw Error(ErrorKind::diverged,
-              fmt::format("the loss is not finite at step {}; lower --learning-rate and --resume "
-                          "from the last checkpoint, or begin anew",
+              fmt::format("the loss is not finite at step {}; begin anew with a lower "
+                          "--learning-rate",
                           step));
+}
+
+// Where steps are slow, every few seconds; and at once when the user wants to stop.
+bool due(int64_t step, int64_t steps, std::chrono::steady_clock::time_point reported) {
+  constexpr std::chrono::seconds kPatience(2);
+  return step % kReportEvery == 0 || step == steps || interrupt_requested() ||
+         std::chrono::steady_clock::now() - reported > kPatience;
 }
 
 }  // namespace
@@ -40,6 +49,7 @@ void train(torch::nn::Module& network, const Loss& loss, const Examples& example
   flat.values.copy_(state.weights);
   torch::Tensor sum = torch::zeros({}, torch::TensorOptions(options.device));
   int64_t since = state.step;
+  auto reported = std::chrono::steady_clock::now();
   while (state.step < options.steps) {
     torch::manual_seed(step_seed(options.seed, state.step));
     flat.gradients.zero_();
@@ -48,10 +58,11 @@ void train(torch::nn::Module& network, const Loss& loss, const Examples& example
     adamw_step(state, flat.gradients, options.adamw, learning_rate_factor(options, state.step));
     flat.values.copy_(state.weights);
     sum += value.detach();
-    if (state.step % kReportEvery != 0 && state.step != options.steps) continue;
+    if (!due(state.step, options.steps, reported)) continue;
     const double mean = sum.item<double>() / static_cast<double>(state.step - since);
     refuse_divergence(mean, state.step);
     since = state.step;
+    reported = std::chrono::steady_clock::now();
     sum.zero_();
     if (!on_progress({state.step, mean})) return;
   }

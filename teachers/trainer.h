@@ -26,7 +26,8 @@ struct TrainProgress {
   double loss;  // mean since the last report
 };
 
-// How often progress is reported, in steps: reading the loss back stalls a GPU.
+// How often progress is reported, in steps, where they are fast: reading the loss back stalls a
+// GPU.
 constexpr int64_t kReportEvery = 50;
 
 // Trains the network from `state` on, which begin_adamw or a checkpoint gave. Every step draws from

@@ -20,6 +20,11 @@ std::string checksum(const TensorCache::Tensors& tensors) {
   return sha256(digests);
 }
 
+// Names in it may be of any encoding.
+std::string key_text(const nlohmann::json& key) {
+  return key.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 bool says(const TensorFile& file, const std::string& entry, const std::string& value) {
   const auto found = file.metadata.find(entry);
   return found != file.metadata.end() && found->second == value;
@@ -29,8 +34,8 @@ bool says(const TensorFile& file, const std::string& entry, const std::string& v
 
 std::string tensor_sha256(const torch::Tensor& tensor) {
   const torch::Tensor plain = tensor.detach().to(torch::kCPU).contiguous();
-  std::string content = fmt::format("{} {} ", torch::toString(plain.scalar_type()),
-                                    fmt::join(plain.sizes(), "x"));
+  std::string content =
+      fmt::format("{} {} ", torch::toString(plain.scalar_type()), fmt::join(plain.sizes(), "x"));
   content.append(static_cast<const char*>(plain.data_ptr()), plain.nbytes());
   return sha256(content);
 }
@@ -44,7 +49,7 @@ std::filesystem::path TensorCache::file_of(const std::string& key) const {
 }
 
 std::optional<TensorCache::Tensors> TensorCache::find(const nlohmann::json& key) const {
-  const std::string text = key.dump();
+  const std::string text = key_text(key);
   if (!is_on() || !is_file(file_of(text))) return {};
   try {
     const TensorFile file = read_safetensors(file_of(text));
@@ -59,7 +64,7 @@ std::optional<TensorCache::Tensors> TensorCache::find(const nlohmann::json& key)
 
 void TensorCache::keep(const nlohmann::json& key, const Tensors& tensors) const {
   if (!is_on()) return;
-  const std::string text = key.dump();
+  const std::string text = key_text(key);
   write_safetensors(file_of(text), {tensors, {{kKey, text}, {kChecksum, checksum(tensors)}}});
 }
 

@@ -43,7 +43,7 @@ torch::Tensor checked_square_root(const torch::Tensor& matrix) {
   if (!(residual <= kRootBound)) {
     throw Error(ErrorKind::failed,
                 fmt::format("the square root of a {} x {} covariance is off by {:.1e} of it, more "
-                            "than the {:.0e} a Frechet distance can be trusted with; are the "
+                            "than the {:.0e} a Fréchet distance can be trusted with; are the "
                             "features of very different scales, or not those of real samples?",
                             matrix.size(0), matrix.size(1), residual, kRootBound));
   }
@@ -55,7 +55,7 @@ torch::Tensor checked_square_root(const torch::Tensor& matrix) {
 void require_enough_samples(int64_t count, int64_t dimension, const std::string& whose) {
   if (count > dimension) return;
   throw bad_input(
-      "{}: a Frechet distance over {} features needs at least {} samples, found {}; use more "
+      "{}: a Fréchet distance over {} features needs at least {} samples, found {}; use more "
       "samples, or an extractor with fewer features",
       whose, dimension, dimension + 1, count);
 }

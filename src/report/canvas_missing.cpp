@@ -1,6 +1,7 @@
 // In place of canvas.cpp where cairo was not found.
 
 #include "bespoke/core/error.h"
+#include "bespoke/report/chart.h"
 #include "canvas.h"
 
 namespace bespoke {
@@ -24,6 +25,8 @@ void Canvas::rectangle(double, double, double, double, Colour) {}
 void Canvas::text(double, double, const std::string&, const TextStyle&) {}
 void Canvas::image(double, double, const std::vector<unsigned char>&, int, int, double) {}
 std::string Canvas::png() const { throw without_cairo(); }
+
+bool charts_are_built() { return false; }
 
 double text_width(const std::string&, double, bool) { throw without_cairo(); }
 std::vector<std::string> wrapped(const std::string&, double, double) { throw without_cairo(); }

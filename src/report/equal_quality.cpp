@@ -13,7 +13,7 @@ EvaluationsNeeded evaluations_needed(std::vector<std::pair<int, double>> points,
                               [](const auto& point) { return std::isnan(point.second); }),
                points.end());
   std::sort(points.begin(), points.end());
-  if (points.empty()) return {Kind::more_than, 0};
+  if (points.empty()) return {Kind::never, 0};
   if (points.front().second >= psnr) return {Kind::at_most, double(points.front().first)};
   for (size_t i = 1; i < points.size(); ++i) {
     const auto& [before, low] = points[i - 1];
@@ -33,9 +33,11 @@ std::string to_string(const EvaluationsNeeded& needed) {
     case EvaluationsNeeded::Kind::at_most:
       return fmt::format("≤ {:g}", needed.nfe);
     case EvaluationsNeeded::Kind::more_than:
+      return fmt::format("> {:g}", needed.nfe);
+    case EvaluationsNeeded::Kind::never:
       break;
   }
-  return fmt::format("> {:g}", needed.nfe);
+  return "diverged";
 }
 
 }  // namespace bespoke

@@ -28,8 +28,12 @@ bool needs_less(const BaselineNeed& left, const BaselineNeed& right) {
 }  // namespace
 
 const BaselineNeed* Finding::rival() const {
-  const auto found = std::min_element(needs.begin(), needs.end(), needs_less);
-  return found == needs.end() ? nullptr : &*found;
+  const BaselineNeed* least = nullptr;
+  for (const auto& need : needs) {
+    if (need.needed.kind == EvaluationsNeeded::Kind::never) continue;
+    if (least == nullptr || needs_less(need, *least)) least = &need;
+  }
+  return least;
 }
 
 double Finding::saving() const {
@@ -59,10 +63,11 @@ std::vector<Finding> findings(const Report& report) {
   return list;
 }
 
-const Finding* featured(const std::vector<Finding>& findings, int nfe) {
+const Finding* featured(const std::vector<Finding>& findings, const Report& report) {
   const Finding* best = nullptr;
   for (const auto& finding : findings) {
-    if (finding.row.nfe == nfe) return &finding;
+    const ReportRow& row = finding.row;
+    if (row.solver == report.featured_solver && row.nfe == report.featured_nfe) return &finding;
     if (best == nullptr || finding.saving() > best->saving()) best = &finding;
   }
   return best;

@@ -20,7 +20,7 @@ struct Finding {
   ReportRow row;
   std::vector<BaselineNeed> needs;
 
-  // The baseline that needs fewest evaluations; none where no baseline was measured.
+  // The baseline that needs fewest evaluations; none where none came to an end.
   const BaselineNeed* rival() const;
   // Its evaluations over the distilled solver's own; 0 without a rival.
   double saving() const;
@@ -29,8 +29,8 @@ struct Finding {
 // For every distilled solver that did not diverge, in the order of the rows.
 std::vector<Finding> findings(const Report& report);
 
-// The finding of the headline: the report's featured NFE, or else the greatest saving.
-const Finding* featured(const std::vector<Finding>& findings, int nfe);
+// The finding of the headline: the report's featured solver, or else the greatest saving.
+const Finding* featured(const std::vector<Finding>& findings, const Report& report);
 
 // The solver names of rows that are not distilled, each once.
 std::vector<std::string> baseline_names(const Report& report);

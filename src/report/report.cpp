@@ -74,7 +74,7 @@ std::string provenance_html(const Report& report) {
 
 std::string render_html(const Report& report) {
   const auto found = findings(report);
-  const Finding* best = featured(found, report.featured_nfe);
+  const Finding* best = featured(found, report);
   return fill_template(page_html(), {{"model", escape_html(report.model)},
                                      {"date", escape_html(report.date)},
                                      {"of", escape_html(report.of)},

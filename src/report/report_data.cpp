@@ -29,9 +29,11 @@ const char* kind_name(EvaluationsNeeded::Kind kind) {
     case EvaluationsNeeded::Kind::at_most:
       return "at_most";
     case EvaluationsNeeded::Kind::more_than:
+      return "more_than";
+    case EvaluationsNeeded::Kind::never:
       break;
   }
-  return "more_than";
+  return "never";
 }
 
 json finding_json(const Finding& finding) {

@@ -35,6 +35,7 @@ std::string rival_sentence(const Finding& best) {
     case EvaluationsNeeded::Kind::at_most:
       return fmt::format("{} needs at most {:g} for the same.", name, nfe);
     case EvaluationsNeeded::Kind::more_than:
+    case EvaluationsNeeded::Kind::never:
       break;
   }
   // Each baseline has a bound of its own; the sentence must hold for all of them.
@@ -72,7 +73,7 @@ std::string headline_html(const Report& report, const Finding* best) {
 
 std::string headline(const Report& report) {
   const auto all = findings(report);
-  const Finding* best = featured(all, report.featured_nfe);
+  const Finding* best = featured(all, report);
   if (best == nullptr) return "";
   std::string text = fmt::format("{} of {} reach{} {:.1f} dB", counted_evaluations(best->row.nfe),
                                  best->row.solver, best->row.nfe == 1 ? "es" : "", best->row.psnr);
@@ -80,7 +81,8 @@ std::string headline(const Report& report) {
     text += fmt::format(" of what the reference draws with {:.0f}, {:.1f} times as many",
                         report.reference_evaluations, report.reference_evaluations / best->row.nfe);
   }
-  return text + ". " + rival_sentence(*best);
+  const std::string rival = rival_sentence(*best);
+  return text + (rival.empty() ? "." : ". " + rival);
 }
 
 std::string tiles_html(const Report& report, const Finding* best) {

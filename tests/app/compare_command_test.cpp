@@ -64,6 +64,21 @@ bool has(const Outcome& outcome, const std::string& part) {
   return outcome.out.find(part) != std::string::npos;
 }
 
+TEST_F(CompareCommand, ReportsTellSolversOfOneNameApart) {
+  ASSERT_EQ(run("solver midpoint --nfe 4 --grid karras -o m.solver.json").code, 0);
+  ASSERT_EQ(run("solver euler --nfe 4 -o e.solver.json").code, 0);
+  const Outcome outcome =
+      run("compare --count 4 --nfe 4 --solvers midpoint,m.solver.json,e.solver.json "
+          "--report report.html --no-cache");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::string page = read_file(folder_ / "report.html");
+  EXPECT_NE(page.find("\"solver\":\"m.solver.json\""), std::string::npos);
+  EXPECT_NE(page.find("\"solver\":\"midpoint\""), std::string::npos);
+  EXPECT_NE(page.find("\"solver\":\"euler\""), std::string::npos);
+  fs::create_directory(folder_ / "folder");
+  expect_failure("compare --count 4 --nfe 4 --report folder", 2, "is a folder");
+}
+
 TEST_F(CompareCommand, WithoutFeaturesDistancesAreNull) {
   for (const auto& row : figures(kCompare)) {
     EXPECT_TRUE(row["fd_ref"].is_null());
@@ -83,7 +98,7 @@ TEST_F(CompareCommand, FeaturesAddDistancesToTheReference) {
   const Outcome table = run(kCompare + "--features features.pt");
   EXPECT_TRUE(has(table, "PSNR in dB"));
   EXPECT_TRUE(has(table,
-                  "Frechet distance to the reference's samples (24 samples, 4 features of "
+                  "Fréchet distance to the reference's samples (24 samples, 4 features of "
                   "features.pt), by NFE"));
   EXPECT_TRUE(has(run(kCompare + "--details --features features.pt"), "fd_ref"));
 }
@@ -110,7 +125,7 @@ TEST_F(CompareCommand, RealDataAddsDistancesToIt) {
   const auto far = figures(compare + "--real far.safetensors");
   EXPECT_NEAR(far[1]["fd_real"].get<double>(), 3 + 3 * 0.25, 0.3);
   const Outcome table = run(compare + "--real real.safetensors");
-  EXPECT_TRUE(has(table, "Frechet distance to the real data real.safetensors (400 of them"));
+  EXPECT_TRUE(has(table, "Fréchet distance to the real data real.safetensors (400 of them"));
 }
 
 TEST_F(CompareCommand, RealDataMayBeAFolderOfImages) {

@@ -108,6 +108,10 @@ TEST_F(DistillCommand, StartsFromTheNearestOfTheCatalogue) {
   EXPECT_GT(automatic["initial_psnr"], plain["initial_psnr"]);
   EXPECT_GT(automatic["validation_psnr"].get<double>(), plain["validation_psnr"].get<double>() + 2);
   EXPECT_EQ(run("distill " + vp + "--pairs vp --nfe 4 --iterations 2 --family bst -o bst").code, 0);
+  ASSERT_EQ(std::system(("mkdir " + (folder_ / "t").string()).c_str()), 0);
+  write_file_atomically(folder_ / "t/mine.json",
+                        R"({"a": [[], [0.5]], "b": [0, 1], "c": [0, 0.5]})");
+  EXPECT_EQ(best("tableau:t/mine.json", "e")["start"], "tableau:t/mine.json");
   EXPECT_EQ(best("dpm++2m/uniform-lambda", "d")["start"], "dpm++2m/uniform-lambda");
   expect_failure("distill " + vp + "--pairs vp --nfe 4 --init euler/uniform-x -o c", 2,
                  "uniform-t");

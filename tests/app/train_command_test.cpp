@@ -42,6 +42,28 @@ TEST_F(TrainCommand, WritesAModelThatOtherCommandsTake) {
   }
 }
 
+TEST_F(TrainCommand, LearnsSoundsWhichReportsPlay) {
+  Dataset sounds;
+  sounds.samples = 0.5 * torch::sin(torch::arange(16 * 64).view({16, 1, 64}) * 0.3);
+  sounds.labels = torch::zeros({16}, torch::kLong);
+  sounds.classes = {"hum"};
+  sounds.sample_rate = 8000;
+  write_dataset(folder_ / "sounds.safetensors", sounds);
+  const Outcome trained =
+      run("train --data sounds.safetensors --patch 8 --width 16 --heads 2 --depth 1 --steps 20 "
+          "--warmup 2 --batch 8 --device cpu -o run");
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  expect_failure("train --data sounds.safetensors --patch 8 --flip --steps 20 --warmup 2 -o flip",
+                 2, "for images");
+  EXPECT_NE(trained.out.find("16 sounds of 1x64 in 1 class\n"), std::string::npos) << trained.out;
+  EXPECT_TRUE(is_file(folder_ / "run/samples-000020-class0.wav"));
+  const Outcome compared =
+      run("compare --model run/model.json --count 3 --nfe 2 --solvers euler,midpoint "
+          "--report report.html");
+  ASSERT_EQ(compared.code, 0) << compared.err;
+  EXPECT_NE(read_file(folder_ / "report.html").find("<audio"), std::string::npos);
+}
+
 TEST_F(TrainCommand, ShowsSamplesOnTheWay) {
   ASSERT_EQ(run(small_ + "--steps 100 --grid-every 50 -o run").code, 0);
   EXPECT_TRUE(is_file(folder_ / "run/samples-000050.png"));
@@ -56,6 +78,30 @@ TEST_F(TrainCommand, ContinuesOnlyWhenAsked) {
   const Outcome other = run(small_ + "--steps 20 -o run --resume");
   EXPECT_EQ(other.code, 3);
   EXPECT_NE(other.err.find("was begun with steps = 10"), std::string::npos) << other.err;
+}
+
+TEST_F(TrainCommand, DoesNotContinueOnDataOfOtherClasses) {
+  ASSERT_EQ(run(small_ + "--steps 10 -o run").code, 0);
+  Dataset data;
+  data.samples = torch::zeros({3, 3, 8, 8}, torch::kByte);
+  data.labels = torch::arange(3, torch::kLong);
+  data.classes = {"cat", "dog", "emu"};
+  write_dataset(folder_ / "data.safetensors", data);
+  const Outcome outcome = run(small_ + "--steps 10 -o run --resume");
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_NE(outcome.err.find("has the data changed?"), std::string::npos) << outcome.err;
+}
+
+TEST_F(TrainCommand, TestsClassifiersOnImagesThatAreNotSquare) {
+  Dataset data;
+  data.samples = torch::randint(256, {8, 1, 8, 16}, torch::kByte);
+  data.labels = torch::arange(8, torch::kLong).remainder(2);
+  data.classes = {"cat", "dog"};
+  write_dataset(folder_ / "wide.safetensors", data);
+  const Outcome outcome =
+      run("train --data wide.safetensors --network classifier --steps 4 --warmup 1 --batch 4 "
+          "--test wide.safetensors --device cpu -o wide");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
 }
 
 TEST_F(TrainCommand, MakesFeatures) {
@@ -80,6 +126,7 @@ TEST_F(TrainCommand, RefusesWhatCannotBeTrainedOn) {
       run("train --data data.safetensors --patch 3 --steps 30 --warmup 5 -o run");
   EXPECT_EQ(divided.code, 3);
   EXPECT_NE(divided.err.find("--patch"), std::string::npos) << divided.err;
+  EXPECT_FALSE(fs::exists(folder_ / "run")) << "a run that never began left a folder";
 }
 
 }  // namespace

@@ -87,6 +87,7 @@ inline Report made_up_report() {
   report.rows = made_up_rows();
   for (const int nfe : {4, 8, 16}) report.solvers.push_back({"bns", made_up_solver(nfe)});
   report.training = {made_up_curve(4, 34.7), made_up_curve(8, 45.8)};
+  report.featured_solver = "bns";
   report.featured_nfe = 8;
   report.commands = {
       "bespoke pairs --model cifar10-fm.json --count 512 --validation 256 -o pairs",

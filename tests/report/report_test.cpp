@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include <nlohmann/json.hpp>
 
 #include "bespoke/core/error.h"
@@ -213,6 +215,34 @@ TEST(Report, IsNotWrittenOverSilently) {
   EXPECT_EQ(read_file(path), "first");
   write_report(path, "second", true);
   EXPECT_EQ(read_file(path), "second");
+}
+
+TEST(Headline, SaysWhatTheOthersNeed) {
+  Report report;
+  report.reference_evaluations = 80;
+  report.rows = {{"bns", 8, 45}, {"euler", 8, 20}, {"midpoint", 16, 40}, {"midpoint", 32, 50}};
+  report.rows[0].distilled = true;
+  EXPECT_EQ(headline(report),
+            "8 evaluations of bns reach 45.0 dB of what the reference draws with 80, 10.0 times as "
+            "many. midpoint needs 24 for the same.");
+}
+
+TEST(Headline, DoesNotTakeWhatDivergedForARival) {
+  Report report;
+  report.rows = {{"bns", 8, 45}, {"heun", 8, NAN}};
+  report.rows[0].distilled = true;
+  EXPECT_EQ(headline(report), "8 evaluations of bns reach 45.0 dB.");
+  report.rows.push_back({"euler", 16, 30});
+  EXPECT_NE(headline(report).find("with up to 16 evaluations"), std::string::npos);
+}
+
+TEST(Headline, IsOfTheFeaturedSolver) {
+  Report report;
+  report.rows = {{"a", 8, 39}, {"b", 8, 40}};
+  for (auto& row : report.rows) row.distilled = true;
+  report.featured_solver = "b";
+  report.featured_nfe = 8;
+  EXPECT_EQ(headline(report).substr(0, 30), "8 evaluations of b reach 40.0 ");
 }
 
 }  // namespace

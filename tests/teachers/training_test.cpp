@@ -202,7 +202,7 @@ TEST(Training, LowersTheLoss) {
   std::vector<double> losses;
   train(*tiny.network, tiny.loss, tiny.examples, quick_training(400), state,
         [&](const TrainProgress& at) { return losses.push_back(at.loss), true; });
-  ASSERT_EQ(losses.size(), 8u);
+  ASSERT_GE(losses.size(), 8u);
   // Two values whose velocity is known but for which of them it is: E (c - eps)^2 > 1 at first.
   EXPECT_GT(losses.front(), 0.5);
   EXPECT_LT(losses.back(), 0.25 * losses.front());

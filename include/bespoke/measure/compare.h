@@ -29,7 +29,7 @@ struct CompareOptions {
   bool errors_of_decoded = true;  // whether the errors are those of what is decoded
   double peak = kUnitPeak;        // peak-to-peak range of what the errors are of
 
-  // Of samples, decoded where they can be; null: no Frechet distances.
+  // Of samples, decoded where they can be; null: no Fréchet distances.
   FeatureFunction features;
   // Of real data, by the same features; none: no distances to it.
   std::optional<FeatureStatistics> real_statistics;

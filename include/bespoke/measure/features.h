@@ -22,7 +22,7 @@ struct FeatureOptions {
 };
 
 // What makes samples comparable as sets: a TorchScript module x [batch, ...] -> [batch, d], or
-// [batch, d, 1, 1], in float32. An Inception network makes the Frechet distance the FID.
+// [batch, d, 1, 1], in float32. An Inception network makes the Fréchet distance the FID.
 class FeatureExtractor {
  public:
   FeatureExtractor(const std::filesystem::path& file, const FeatureOptions& options);

@@ -7,7 +7,7 @@
 
 namespace bespoke {
 
-// The mean and covariance of features, in float64 on the CPU: all that the Frechet distance knows
+// The mean and covariance of features, in float64 on the CPU: all that the Fréchet distance knows
 // of a set of samples.
 struct FeatureStatistics {
   torch::Tensor mean;        // [d]

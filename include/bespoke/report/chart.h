@@ -24,6 +24,9 @@ struct LineChart {
   std::vector<ChartSeries> series;  // named at the right, beside where each ends
 };
 
+// Whether this build can draw: without cairo the functions below throw.
+bool charts_are_built();
+
 std::string line_chart_png(const LineChart& chart);
 
 // Where the solver evaluates, against a uniform grid.

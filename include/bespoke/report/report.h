@@ -58,7 +58,9 @@ struct Report {
   double peak = 2;                   // peak-to-peak range that PSNR is relative to
   double reference_evaluations = 0;  // mean of a sample; 0 where not known
   std::vector<ReportRow> rows;
-  int featured_nfe = 0;  // the distilled solver of the headline; 0: the one that saves most
+  // The distilled solver of the headline, as in its row; without a name, the one that saves most.
+  std::string featured_solver;
+  int featured_nfe = 0;
   std::vector<ReportSolver> solvers;
   std::vector<TrainingCurve> training;
   ReportGallery gallery;

@@ -273,7 +273,7 @@
   };
 
   function bars(target) {
-    const needed = [...target.needed].sort((a, b) => (a.kind === 'more_than') - (b.kind === 'more_than') ||
+    const needed = target.needed.filter((n) => n.kind !== 'never').sort((a, b) => (a.kind === 'more_than') - (b.kind === 'more_than') ||
                                                      a.nfe - b.nfe);
     const strong = needed.map((n) => style(n.solver).borderColor);
     return {
