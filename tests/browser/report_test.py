@@ -2,7 +2,7 @@
 
 BESPOKE_REPORT_PAGES is the program that writes the pages. Where BESPOKE_SCREENSHOTS names a folder,
 pictures of both pages are left there, wide and narrow, light and dark. Skips, with status 77, where
-Selenium or Chromium is missing.
+Selenium or Chromium is missing or does not start (a machine without the name localhost, say).
 """
 
 import os
@@ -15,6 +15,7 @@ from pathlib import Path
 
 try:
     from selenium import webdriver
+    from selenium.common.exceptions import WebDriverException
     from selenium.webdriver.chrome.service import Service
     from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys
@@ -283,5 +284,14 @@ class AudioReport(ReportPage, unittest.TestCase):
         self.assertEqual(self.all("#chart-frechet_reference, #frechet, img"), [])
 
 
+def skip_unless_it_starts():
+    try:
+        start_browser().quit()
+    except WebDriverException as error:
+        print(f"skipped: Chromium does not start here: {error.msg}")
+        sys.exit(77)
+
+
 if __name__ == "__main__":
+    skip_unless_it_starts()
     unittest.main()
