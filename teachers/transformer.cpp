@@ -4,6 +4,7 @@
 
 #include "bespoke/core/error.h"
 #include "teachers/embedding.h"
+#include "teachers/zeroed.h"
 
 namespace bespoke {
 
@@ -13,14 +14,6 @@ namespace nn = torch::nn;
 
 nn::LayerNorm plain_norm(int64_t width) {
   return nn::LayerNorm(nn::LayerNormOptions({width}).elementwise_affine(false));
-}
-
-// A layer whose output is zero until it has learned something.
-nn::Linear zero_linear(int64_t in, int64_t out) {
-  nn::Linear layer(in, out);
-  nn::init::zeros_(layer->weight);
-  nn::init::zeros_(layer->bias);
-  return layer;
 }
 
 // x (1 + scale) + shift in one pass.
@@ -58,7 +51,7 @@ class Block : public nn::Module {
     attention_ = register_module("attention", std::make_shared<Attention>(width, heads));
     expand_ = register_module("expand", nn::Linear(width, hidden));
     contract_ = register_module("contract", nn::Linear(hidden, width));
-    modulation_ = register_module("modulation", zero_linear(width, 6 * width));
+    modulation_ = register_module("modulation", zeroed(nn::Linear(width, 6 * width)));
   }
 
   torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& condition) {
@@ -139,9 +132,9 @@ class Transformer : public TeacherNetwork {
                                         std::make_shared<Block>(width_, options.heads, hidden)));
     }
     norm_ = register_module("norm", plain_norm(width_));
-    modulation_ = register_module("modulation", zero_linear(width_, 2 * width_));
-    leave_ = register_module("leave", zero_linear(width_, patches_.values()));
-    skip_ = register_module("skip", zero_linear(width_, channels_));
+    modulation_ = register_module("modulation", zeroed(nn::Linear(width_, 2 * width_)));
+    leave_ = register_module("leave", zeroed(nn::Linear(width_, patches_.values())));
+    skip_ = register_module("skip", zeroed(nn::Linear(width_, channels_)));
   }
 
   torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& t,

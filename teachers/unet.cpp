@@ -6,6 +6,7 @@
 #include "bespoke/core/error.h"
 #include "teachers/convolution.h"
 #include "teachers/embedding.h"
+#include "teachers/zeroed.h"
 
 namespace bespoke {
 
@@ -14,13 +15,6 @@ namespace {
 namespace nn = torch::nn;
 
 nn::Conv2d pointwise(int64_t in, int64_t out) { return nn::Conv2d(nn::Conv2dOptions(in, out, 1)); }
-
-template <class Layer>
-Layer zeroed(Layer layer) {
-  nn::init::zeros_(layer->weight);
-  nn::init::zeros_(layer->bias);
-  return layer;
-}
 
 class ResidualBlock : public nn::Module {
  public:

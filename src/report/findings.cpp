@@ -41,6 +41,14 @@ double Finding::saving() const {
   return other == nullptr ? 0 : other->needed.nfe / row.nfe;
 }
 
+std::optional<double> measured_psnr(const Report& report, const ReportSamples& samples) {
+  for (const auto& row : report.rows) {
+    const bool same = row.solver == samples.solver && row.nfe == samples.nfe;
+    if (same && std::isfinite(row.psnr)) return row.psnr;
+  }
+  return {};
+}
+
 std::vector<std::string> baseline_names(const Report& report) {
   std::vector<std::string> names;
   for (const auto& row : report.rows) {

@@ -32,6 +32,9 @@ std::vector<Finding> findings(const Report& report);
 // The finding of the headline: the report's featured solver, or else the greatest saving.
 const Finding* featured(const std::vector<Finding>& findings, const Report& report);
 
+// The PSNR of the row with the samples' name and evaluations; none where it was not measured.
+std::optional<double> measured_psnr(const Report& report, const ReportSamples& samples);
+
 // The solver names of rows that are not distilled, each once.
 std::vector<std::string> baseline_names(const Report& report);
 

@@ -32,13 +32,9 @@ void check_gallery(const ReportGallery& gallery) {
   }
 }
 
-// Of the row with the same name and evaluations; empty where it was not measured.
 std::string quality_of(const ReportSamples& samples, const Report& report) {
-  for (const auto& row : report.rows) {
-    const bool same = row.solver == samples.solver && row.nfe == samples.nfe;
-    if (same && std::isfinite(row.psnr)) return fmt::format(" · {:.1f} dB", row.psnr);
-  }
-  return "";
+  const auto psnr = measured_psnr(report, samples);
+  return psnr ? fmt::format(" · {:.1f} dB", *psnr) : "";
 }
 
 std::string maker_of(const ReportSamples& samples) {

@@ -8,6 +8,7 @@
 #include "bespoke/io/image.h"
 #include "bespoke/report/chart.h"
 #include "bespoke/report/comparison_grid.h"
+#include "findings.h"
 
 namespace bespoke {
 
@@ -29,12 +30,9 @@ LineChart quality_chart(const Report& report) {
 
 std::string measured_detail(const ReportSamples& samples, const Report& report) {
   if (samples.nfe == 0) return "what is reproduced";
-  std::string text = fmt::format("{} evaluations", samples.nfe);
-  for (const auto& row : report.rows) {
-    const bool same = row.solver == samples.solver && row.nfe == samples.nfe;
-    if (same && std::isfinite(row.psnr)) return text + fmt::format(", {:.1f} dB", row.psnr);
-  }
-  return text;
+  const auto psnr = measured_psnr(report, samples);
+  return fmt::format("{} evaluations{}", samples.nfe,
+                     psnr ? fmt::format(", {:.1f} dB", *psnr) : "");
 }
 
 ComparisonGrid sample_grid(const Report& report) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "largest.h"
 #include "sections.h"
 #include "template.h"
 
@@ -41,12 +42,6 @@ std::string time_grid_html(const NsSolver& solver) {
       "<div class=\"axis\"><span>0 noise</span><span>0.25</span><span>0.5</span><span>0.75</span>"
       "<span>data 1</span></div></div>\n",
       list, dots(uniform), links, dots(own));
-}
-
-double largest_size(const std::vector<double>& values) {
-  double largest = 0;
-  for (const double value : values) largest = std::max(largest, std::abs(value));
-  return largest;
 }
 
 // `size` is the root of the share of the largest, or one large coefficient would bleach the others.

@@ -8,6 +8,7 @@
 #include "bespoke/report/chart.h"
 #include "canvas.h"
 #include "heading.h"
+#include "largest.h"
 
 namespace bespoke {
 
@@ -23,12 +24,6 @@ Colour heat(double value, double largest) {
   Colour colour = value < 0 ? kNegative : kAccent;
   colour.alpha = largest == 0 ? 0 : 0.06 + 0.56 * std::sqrt(std::abs(value) / largest);
   return colour;
-}
-
-double largest_of(const std::vector<double>& values) {
-  double largest = 0;
-  for (const double value : values) largest = std::max(largest, std::abs(value));
-  return largest;
 }
 
 // A table of coloured cells: i and t, then a, then a column for each b.
@@ -48,9 +43,9 @@ class HeatMap {
     double largest = 0;
     for (size_t i = 0; i < solver_.b.size(); ++i) {
       canvas.text(x(int(i) + 1), y(-1), fmt::format("b{}", i), head());
-      largest = std::max(largest, largest_of(solver_.b[i]));
+      largest = std::max(largest, largest_size(solver_.b[i]));
     }
-    const double largest_a = largest_of(solver_.a);
+    const double largest_a = largest_size(solver_.a);
     for (size_t i = 0; i < solver_.a.size(); ++i) {
       const int row = int(i);
       canvas.text(kSheetMargin + 14, y(row), std::to_string(i), head());
