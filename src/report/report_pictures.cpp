@@ -62,7 +62,11 @@ std::string file_stem(const ReportSolver& entry) {
 }  // namespace
 
 std::vector<ReportPicture> report_pictures(const Report& report) {
-  std::vector<ReportPicture> pictures = {{"psnr.png", line_chart_png(quality_chart(report))}};
+  std::vector<ReportPicture> pictures;
+  // Solvers that diverged or are exact have no place on the chart.
+  const bool any = std::any_of(report.rows.begin(), report.rows.end(),
+                               [](const ReportRow& row) { return std::isfinite(row.psnr); });
+  if (any) pictures.push_back({"psnr.png", line_chart_png(quality_chart(report))});
   for (const auto& entry : report.solvers) {
     const std::string whose = fmt::format("{}, {} evaluations", entry.solver, entry.numbers.nfe());
     pictures.push_back({fmt::format("times-{}.png", file_stem(entry)),

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <cmath>
+
 #include "bespoke/core/error.h"
 #include "bespoke/core/file.h"
 #include "bespoke/io/png.h"
@@ -135,6 +137,12 @@ TEST_F(ReportPictures, AreNamedForFiles) {
   for (const auto& picture : report_pictures(report)) names.push_back(picture.name);
   EXPECT_EQ(names, (std::vector<std::string>{"psnr.png", "times-run-bns-json-nfe4.png",
                                              "coefficients-run-bns-json-nfe4.png", "samples.png"}));
+}
+
+TEST_F(ReportPictures, LeaveOutAChartWithoutFigures) {
+  Report report;
+  report.rows = {{"heun", 8, NAN}};
+  EXPECT_TRUE(report_pictures(report).empty());
 }
 
 }  // namespace
