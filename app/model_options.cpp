@@ -145,13 +145,13 @@ void check_guidance(const OpenModel& open) {
   }
 }
 
+}  // namespace
+
 void set_threads(int threads) {
   // Asked for explicitly: LibTorch's own default is one thread on some virtual machines.
   const auto all = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   at::set_num_threads(threads > 0 ? threads : all);
 }
-
-}  // namespace
 
 nlohmann::json identity_of(const OpenModel& open) {
   const ModelCard& card = open.card;

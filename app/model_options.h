@@ -57,6 +57,9 @@ OpenModel open_model(const ModelOptions& options);
 // and hashes the weights, so it is asked for once.
 nlohmann::json identity_of(const OpenModel& open);
 
+// The CPU threads LibTorch computes with; 0 for one a core.
+void set_threads(int threads);
+
 // A device by name: auto, cpu, cuda, cuda:N.
 torch::Device parse_device(const std::string& name);
 

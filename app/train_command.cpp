@@ -1,8 +1,6 @@
 #include <fmt/ranges.h>
 #include <torch/torch.h>
 
-#include <chrono>
-#include <fstream>
 #include <memory>
 #include <optional>
 
@@ -23,16 +21,11 @@
 #include "run_folder.h"
 #include "teachers/export.h"
 #include "train_options.h"
+#include "train_run.h"
 
 namespace bespoke {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 // Says what was done to the data.
 Dataset read_with_progress(const std::vector<std::filesystem::path>& sources,
@@ -65,7 +58,7 @@ Dataset read_training_data(const TrainCommandOptions& options) {
 TrainOptions resolve_device(const TrainCommandOptions& options) {
   TrainOptions train = options.train;
   train.device = parse_device(options.device);
-  if (options.threads > 0) torch::set_num_threads(options.threads);
+  set_threads(options.threads);
   const bool half = options.dtype == "bf16" || (options.dtype == "auto" && train.device.is_cuda());
   train.dtype = half ? torch::kBFloat16 : torch::kFloat;
   return train;
@@ -110,55 +103,6 @@ void try_to_show(const Work& work) {
   }
 }
 
-std::filesystem::path checkpoint_in(const std::filesystem::path& folder) {
-  return folder / "checkpoint.safetensors";
-}
-
-// The folder of a training: checkpoint.safetensors, log.jsonl, and the grids.
-class TrainingRun {
- public:
-  // Goes on from `step`; a killed run logs more than it stores.
-  TrainingRun(std::filesystem::path folder, int64_t step)
-      : folder_(std::move(folder)), begun_(Clock::now()), stored_(begun_) {
-    const auto path = folder_ / "log.jsonl";
-    if (is_file(path)) keep_log_until(path, step);
-    log_.open(path, std::ios::app);
-    if (!log_) throw Error(ErrorKind::failed, "cannot write " + path.string());
-  }
-
-  double seconds() const { return seconds_since(begun_); }
-
-  void record(const TrainProgress& progress, const AdamWState& state) {
-    const nlohmann::json line = {
-        {"step", progress.step}, {"loss", progress.loss}, {"seconds", seconds_before_ + seconds()}};
-    log_ << line.dump() << std::endl;
-    constexpr double kInterval = 60;
-    if (seconds_since(stored_) >= kInterval) store(state);
-  }
-
-  void store(const AdamWState& state) {
-    write_checkpoint(checkpoint_in(folder_), state);
-    stored_ = Clock::now();
-  }
-
- private:
-  void keep_log_until(const std::filesystem::path& path, int64_t step) {
-    std::string kept;
-    for (const auto& text : split(read_file(path), '\n')) {
-      const auto line = nlohmann::json::parse(text, nullptr, false);
-      if (!line.is_object() || line.value("step", step + 1) > step) continue;
-      seconds_before_ = line.value("seconds", 0.0);
-      kept += text + "\n";
-    }
-    write_file_atomically(path, kept);
-  }
-
-  std::filesystem::path folder_;
-  std::ofstream log_;
-  Clock::time_point begun_, stored_;
-  double seconds_before_ = 0;
-};
-
 // One training: what is made of the weights along the way and at the end is the caller's.
 struct Training {
   std::shared_ptr<torch::nn::Module> network;
@@ -173,25 +117,13 @@ nlohmann::json resolved_run(const TrainCommandOptions& options, const TrainOptio
   return json;
 }
 
-AdamWState state_to_begin_with(const TrainCommandOptions& options, torch::Device device,
-                               const torch::nn::Module& network) {
-  const torch::Tensor weights = copy_weights(network);
-  const auto path = checkpoint_in(options.output);
-  if (!options.resume || !is_file(path)) return begin_adamw(weights.to(device));
-  AdamWState state = read_checkpoint(path, device);
-  if (state.weights.numel() != weights.numel()) {
-    throw bad_input("{} is of a network with {} weights, this one has {}; has the data changed?",
-                    path.string(), state.weights.numel(), weights.numel());
-  }
-  return state;
-}
-
 AdamWState train_with_progress(const TrainCommandOptions& options,
                                const TrainOptions& train_options, const Examples& examples,
                                const Training& training) {
   // Only now: what fails before leaves no folder behind.
   claim_folder(options.output, resolved_run(options, train_options), options.resume);
-  AdamWState state = state_to_begin_with(options, train_options.device, *training.network);
+  AdamWState state =
+      state_to_begin_with(options.output, options.resume, train_options.device, *training.network);
   TrainingRun run(options.output, state.step);
   const int64_t begin = state.step;
   int64_t shown = begin;

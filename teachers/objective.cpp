@@ -26,9 +26,10 @@ std::array<double, 6> path_row(const ModelCard& card, double t) {
 
 torch::Tensor path_table(const ModelCard& card) {
   const torch::Tensor table = torch::empty({kTimes, 6}, torch::kDouble);
+  auto entries = table.accessor<double, 2>();
   for (int64_t i = 0; i < kTimes; ++i) {
     const auto row = path_row(card, (static_cast<double>(i) + 0.5) / kTimes);
-    for (size_t k = 0; k < row.size(); ++k) table[i][static_cast<int64_t>(k)] = row[k];
+    for (size_t k = 0; k < row.size(); ++k) entries[i][static_cast<int64_t>(k)] = row[k];
   }
   return table.to(torch::kFloat);
 }

@@ -3,6 +3,7 @@
 // Everything the library offers, in the order its parts build on one another.
 
 #include "bespoke/core/base64.h"
+#include "bespoke/core/clock.h"
 #include "bespoke/core/combine.h"
 #include "bespoke/core/error.h"
 #include "bespoke/core/matrix.h"

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "bespoke/core/clock.h"
 #include "bespoke/core/error.h"
 
 namespace bespoke {
@@ -220,10 +221,6 @@ class Distillation {
     result.ending = ending;
     result.message = start.message;
     return result;
-  }
-
-  static double seconds_since(std::chrono::steady_clock::time_point time) {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - time).count();
   }
 
   const DistillOptions& options_;

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "bespoke/core/batches.h"
+#include "bespoke/core/clock.h"
 #include "bespoke/core/error.h"
 #include "bespoke/core/psnr.h"
 #include "bespoke/model/fields.h"
@@ -75,10 +76,6 @@ struct Round {
   int64_t first_sample;
   torch::Tensor expected;  // what errors are measured from
 };
-
-double seconds_since(std::chrono::steady_clock::time_point time) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - time).count();
-}
 
 // Runs work; whether it ended without anything becoming infinite.
 template <class Work>

@@ -120,8 +120,6 @@ TEST_F(TrainCommand, RefusesWhatCannotBeTrainedOn) {
   expect_failure(small_ + "--steps 5 -o run", 2, "--warmup 5");
   expect_failure(small_ + "--schedule vpp --steps 30 -o run", 2, "vp");
   expect_failure(small_ + "--test data.safetensors --steps 30 -o run", 2, "classifier");
-  const Outcome patch = run(small_ + "--patch 3 --steps 30 -o run");
-  EXPECT_EQ(patch.code, 2) << patch.err;  // given twice
   const Outcome divided =
       run("train --data data.safetensors --patch 3 --steps 30 --warmup 5 -o run");
   EXPECT_EQ(divided.code, 3);
