@@ -270,19 +270,21 @@ size_t screen_starts(const Session& session, const ObjectiveOptions& options,
 
 // Those of an earlier part of the run, where there was one, or the nearest now.
 std::vector<NamedStart> find_starts(const Session& session, int nfe, const NsSolver* neighbour,
-                                    const ObjectiveOptions& objective, DistillRun& run,
-                                    Counts* counts) {
-  const auto known = run.starts();
+                                    const ObjectiveOptions& objective, DistillRun& run) {
+  const ChosenStarts known = run.starts();
+  Counts counts;
   const auto choose = [&](const std::vector<NamedStart>& candidates) {
     for (size_t i = 0; i < candidates.size(); ++i) {
-      if (std::find(known.begin(), known.end(), candidates[i].name) != known.end()) return i;
+      const auto& names = known.names;
+      if (std::find(names.begin(), names.end(), candidates[i].name) != names.end()) return i;
     }
-    return screen_starts(session, objective, candidates, counts);
+    return screen_starts(session, objective, candidates, &counts);
   };
   auto starts = make_starts(session.options, nfe, session.open.field(), neighbour, choose);
-  std::vector<std::string> names;
-  for (const auto& start : starts) names.push_back(start.name);
-  run.store_starts(names);
+  ChosenStarts chosen;
+  for (const auto& start : starts) chosen.names.push_back(start.name);
+  chosen.screening_forwards = known.screening_forwards + counts.forwards;
+  run.store_starts(chosen);
   return starts;
 }
 
@@ -307,14 +309,14 @@ Outcome distill_one(Session& session, int nfe, const NsSolver* neighbour) {
     settings.objective.memory = session.memory->memory;
     settings.objective.device_batch = session.memory->device_batch;
   }
-  Counts screening;
-  const auto starts = find_starts(session, nfe, neighbour, settings.objective, run, &screening);
+  const auto starts = find_starts(session, nfe, neighbour, settings.objective, run);
   for (const auto& start : starts) settings.starts.push_back(start.solver);
   outcome.result = run_within_memory(session.field, session.data, settings, run,
                                      fmt::format("{} {} NFE", options.family, nfe));
   session.memory = settings.objective;  // the next one need not find out again
   outcome.summary = summary_json(outcome.result, starts[outcome.result.start].name);
-  if (screening.forwards > 0) outcome.summary["screening_forwards"] = screening.forwards;
+  const int64_t screening = run.starts().screening_forwards;
+  if (screening > 0) outcome.summary["screening_forwards"] = screening;
   if (!outcome.result.message.empty()) outcome.summary["message"] = outcome.result.message;
   if (session.open.card.sample_rate > 0) {
     outcome.summary["validation_snr"] = validation_snr(session.field, session.data.validation,

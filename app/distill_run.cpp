@@ -61,17 +61,20 @@ std::optional<nlohmann::json> DistillRun::finished() const {
   return read_json_object(path);
 }
 
-std::vector<std::string> DistillRun::starts() const {
+ChosenStarts DistillRun::starts() const {
   const auto path = folder_ / kStarts;
   if (!is_file(path)) return {};
   const auto json = read_json_object(path);
   require(json.contains("starts") && json["starts"].is_array(), path.string(),
           "does not list the starts; begin anew");
-  return json["starts"].get<std::vector<std::string>>();
+  return {json["starts"].get<std::vector<std::string>>(),
+          json.value("screening_forwards", int64_t{0})};
 }
 
-void DistillRun::store_starts(const std::vector<std::string>& names) {
-  write_file_atomically(folder_ / kStarts, nlohmann::json{{"starts", names}}.dump(2) + "\n");
+void DistillRun::store_starts(const ChosenStarts& starts) {
+  const nlohmann::json json = {{"starts", starts.names},
+                               {"screening_forwards", starts.screening_forwards}};
+  write_file_atomically(folder_ / kStarts, json.dump(2) + "\n");
 }
 
 void DistillRun::record(const DistillProgress& progress, const DistillState& state) {

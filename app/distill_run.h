@@ -17,6 +17,12 @@ namespace bespoke {
 std::filesystem::path distillation_folder(const std::filesystem::path& folder, int nfe);
 std::filesystem::path distillation_log(const std::filesystem::path& folder, int nfe);
 
+// The names of the solvers a distillation starts from, and what choosing them cost.
+struct ChosenStarts {
+  std::vector<std::string> names;
+  int64_t screening_forwards = 0;
+};
+
 // The folder of one distillation: checkpoint.json (where it has got to), log.jsonl (a line per
 // iteration) and, once it has ended, summary.json.
 class DistillRun {
@@ -29,10 +35,9 @@ class DistillRun {
   // The summary of a run that ended by itself.
   std::optional<nlohmann::json> finished() const;
 
-  // The names of the solvers it started from: empty until they are stored. A resumed run keeps to
-  // them.
-  std::vector<std::string> starts() const;
-  void store_starts(const std::vector<std::string>& names);
+  // The solvers it started from: no names until they are stored. A resumed run keeps to them.
+  ChosenStarts starts() const;
+  void store_starts(const ChosenStarts& starts);
 
   // Logs an iteration and, now and then, stores the state.
   void record(const DistillProgress& progress, const DistillState& state);

@@ -119,6 +119,24 @@ TEST_F(DistillCommand, StartsFromTheNearestOfTheCatalogue) {
                  "did you mean 'fm-ot'?");
 }
 
+TEST_F(DistillCommand, AResumedRunKeepsToTheStartsItChose) {
+  const std::string arguments = "--nfe 4 --iterations 7 --train-batch 64 -o run";
+  ASSERT_EQ(run(command(arguments)).code, 0);
+  // As a run that was stopped before its first checkpoint leaves it, with starts it would not
+  // choose.
+  write_file_atomically(folder_ / "run/nfe-04/starts.json",
+                        R"({"starts": ["euler/uniform-t", "euler/uniform-lambda", "euler/karras"],
+          "screening_forwards": 7})");
+  ASSERT_EQ(std::system(("cd '" + (folder_ / "run/nfe-04").string() +
+                         "' && rm summary.json checkpoint.json")
+                            .c_str()),
+            0);
+  const Outcome resumed = run(command(arguments + " --resume"));
+  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_EQ(summary("run/nfe-04")["start"].get<std::string>().substr(0, 6), "euler/");
+  EXPECT_EQ(summary("run/nfe-04")["screening_forwards"], 7);
+}
+
 TEST_F(DistillCommand, MakesItsOwnPairsWhereNoneAreGiven) {
   const auto outcome =
       run("distill --model analytic:mixture:dim=4,components=2 --nfe 2 --iterations 2 -o run");
