@@ -239,6 +239,7 @@ void run_compare(const CompareCommandOptions& options) {
   std::vector<int64_t> nfes = parse_integer_list(options.nfe, "--nfe");
   for (const int64_t nfe : nfes) check_nfe(nfe);
   const PreparedComparison work = prepare_comparison(options, nfes);
+  options.report.make_room();
   const ComparisonResult result = measure(work, options);
   const bool for_programs = format == TableFormat::csv || format == TableFormat::json;
   fmt::print("{}", for_programs

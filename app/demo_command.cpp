@@ -65,7 +65,7 @@ Arguments compare_step(const DemoOptions& options) {
                   "--nfe 4,8,16,32 --solvers euler,midpoint,heun,ddim,dpm++2m,unipc2-bh2,"
                   "deis-t-ab2,{output}/run/bns-nfe8.solver.json --features {features} "
                   "--report {output}/report.html") +
-          (charts_are_built() ? " --png {output}/pictures --force" : ""),
+          (charts_are_built() ? " --png {output}/pictures" : ""),
       options);
 }
 

@@ -25,9 +25,6 @@ void ReportFlags::check() const {
     throw usage_error(
         "this build draws no charts for --png; install libcairo2-dev and build again");
   }
-  const auto folder = std::filesystem::path(page).parent_path();
-  if (!folder.empty()) make_folders(folder);
-  if (!pictures.empty()) make_folders(pictures);
   if (force) return;
   const auto refuse = [](const std::filesystem::path& path) {
     if (!is_file(path)) return;
@@ -36,6 +33,12 @@ void ReportFlags::check() const {
   };
   if (!page.empty()) refuse(page);
   if (!pictures.empty()) refuse(std::filesystem::path(pictures) / "psnr.png");
+}
+
+void ReportFlags::make_room() const {
+  const auto folder = std::filesystem::path(page).parent_path();
+  if (!folder.empty()) make_folders(folder);
+  if (!pictures.empty()) make_folders(pictures);
 }
 
 void write_reports(const Report& report, const ReportFlags& flags) {

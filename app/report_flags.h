@@ -15,9 +15,10 @@ struct ReportFlags {
 
   void add_to(CLI::App& command);
   bool any() const { return !page.empty() || !pictures.empty(); }
-  // Whether they can be written and are not there already: asked before the work, not after it.
-  // Makes the folders.
+  // Whether this build can make them and they are not there already: asked before all else.
   void check() const;
+  // Makes their folders: once all is checked, before the work.
+  void make_room() const;
 };
 
 // Writes what was asked for; says on stderr where it is.
