@@ -39,6 +39,7 @@ struct OpenModel {
   GuidanceWeight guidance;
   DecoderPtr decoder;  // null unless the card has one
   torch::Device device = torch::kCPU;
+  std::string precision;  // --dtype
   torch::ScalarType dtype = torch::kFloat;
 
   // The state's type: float64 for float64 models, float32 for all others.

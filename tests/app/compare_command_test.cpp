@@ -171,7 +171,8 @@ TEST_F(CompareCommand, TheCacheKnowsWhatDecidesTheReference) {
   expect_cached("--count 3", false);
   for (const std::string change :
        {"--tolerance 1e-5 --count 3", "--seed 1 --count 3", "--count 4", "--dtype fp64 --count 3",
-        "--schedule vp --count 3", "--no-cache --count 3", "--cache other --count 3"}) {
+        "--dtype tf32 --count 3", "--schedule vp --count 3", "--no-cache --count 3",
+        "--cache other --count 3"}) {
     expect_cached(change, false);
   }
   expect_cached("--cache other --count 3", true);
