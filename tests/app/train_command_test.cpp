@@ -56,11 +56,14 @@ TEST_F(TrainCommand, LearnsSoundsWhichReportsPlay) {
   expect_failure("train --data sounds.safetensors --patch 8 --flip --steps 20 --warmup 2 -o flip",
                  2, "for images");
   EXPECT_NE(trained.out.find("16 sounds of 1x64 in 1 class\n"), std::string::npos) << trained.out;
-  EXPECT_TRUE(is_file(folder_ / "run/samples-000020-class0.wav"));
   const Outcome compared =
       run("compare --model run/model.json --count 3 --nfe 2 --solvers euler,midpoint "
           "--report report.html");
+  if (compared.err.find("install libsndfile1-dev") != std::string::npos) {
+    GTEST_SKIP() << compared.err;
+  }
   ASSERT_EQ(compared.code, 0) << compared.err;
+  EXPECT_TRUE(is_file(folder_ / "run/samples-000020-class0.wav"));
   EXPECT_NE(read_file(folder_ / "report.html").find("<audio"), std::string::npos);
 }
 
