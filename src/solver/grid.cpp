@@ -62,6 +62,24 @@ Times uniform_lambda(const Spec& spec, int steps, const Schedule& schedule) {
   return times;
 }
 
+// Uniform in log-SNR from where the samples begin to show to where they are all but done, then one
+// step to the end; what lies before is skipped, by starting from the noise as it is there.
+Times lambda_range(const Spec& spec, int steps, const Schedule& schedule) {
+  const double from = std::max(spec.number("from", -3.5), schedule.lambda(0));
+  const double to = std::min(spec.number("to", 4.5), schedule.lambda(1));
+  if (!(from < to)) {
+    throw usage_error(
+        "grid lambda-range: needs from < to within the schedule's log-SNR, found from = {}, to = "
+        "{}",
+        from, to);
+  }
+  Times times = linear(from, to, steps);
+  for (double& value : times) value = schedule.time_at_lambda(value);
+  if (from == schedule.lambda(0)) times.front() = 0;  // exactly, not to rounding
+  times.back() = 1;
+  return times;
+}
+
 // Noise time s = 1 - t falls quadratically: dense near the data.
 Times quadratic(const Spec& spec, int steps, const Schedule&) {
   const Span span = read_span(spec);
@@ -132,6 +150,10 @@ const std::vector<GridEntry>& grid_registry() {
   static const std::vector<GridEntry> registry = {
       {"uniform-t", "equal steps in t", {"start", "end"}, uniform_t},
       {"uniform-lambda", "equal steps in log-SNR", {"start", "end", "margin"}, uniform_lambda},
+      {"lambda-range",
+       "equal steps in log-SNR from one value to another, then to the end",
+       {"from", "to"},
+       lambda_range},
       {"quadratic",
        "noise time falls quadratically, dense near the data",
        {"start", "end"},
@@ -165,7 +187,9 @@ std::string grid_from(const std::string& text, double start, const Schedule& sch
   const Spec spec = Spec::parse(text);
   const bool karras = spec.name == "karras";
   const std::string key = karras ? "sigma_max" : "start";
-  if (spec.name == "custom" || spec.options.count(key) == 1) return text;
+  // A range of log-SNR begins after the noise by itself.
+  const bool placed = spec.name == "custom" || spec.name == "lambda-range";
+  if (placed || spec.options.count(key) == 1) return text;
   const double value = karras ? std::min(80.0, 1 / schedule.snr(start)) : start;
   return fmt::format("{}{}{}={}", text, spec.options.empty() ? ":" : ",", key, exact(value));
 }

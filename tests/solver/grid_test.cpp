@@ -41,6 +41,19 @@ TEST(Grid, UniformLambdaIsUniformInLambda) {
   }
 }
 
+TEST(Grid, LambdaRangeIsUniformBetweenItsEndsOnEveryPath) {
+  for (const auto& schedule : all_schedules()) {
+    const auto grid = make_grid("lambda-range:from=-2,to=4", 6, *schedule);
+    for (size_t i = 0; i < 6; ++i) {
+      EXPECT_NEAR(schedule->lambda(grid[i]), -2 + static_cast<double>(i), 1e-9) << schedule->name();
+    }
+    EXPECT_EQ(grid.back(), 1);
+  }
+  // A schedule with less noise starts at its own end.
+  EXPECT_EQ(make_grid("lambda-range:from=-9", 7, *vp_schedule())[0], 0);
+  EXPECT_THROW(make_grid("lambda-range:from=5", 7, *vp_schedule()), Error);
+}
+
 TEST(Grid, KarrasFollowsItsFormulaAndEndsAtZeroNoise) {
   const SchedulePtr fm = fm_ot_schedule();
   const auto grid = make_grid("karras", 5, *fm);
