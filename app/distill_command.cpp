@@ -280,7 +280,9 @@ std::vector<NamedStart> find_starts(const Session& session, int nfe, const NsSol
     }
     return screen_starts(session, objective, candidates, &counts);
   };
-  auto starts = make_starts(session.options, nfe, session.open.field(), neighbour, choose);
+  const double deviation = session.data.train.x1.square().mean().sqrt().item<double>();
+  auto starts =
+      make_starts(session.options, {nfe, session.open.field(), deviation, neighbour}, choose);
   ChosenStarts chosen;
   for (const auto& start : starts) chosen.names.push_back(start.name);
   chosen.screening_forwards = known.screening_forwards + counts.forwards;
@@ -341,8 +343,7 @@ void check_all(const DistillCommandOptions& options, const OpenModel& open,
   for (const int64_t nfe : nfes) {
     DistillOptions settings = distill_options(options, open, static_cast<int>(nfe), decoded);
     const auto any = [](const std::vector<NamedStart>&) { return size_t{0}; };
-    for (const auto& start :
-         make_starts(options, static_cast<int>(nfe), open.field(), nullptr, any)) {
+    for (const auto& start : make_starts(options, {static_cast<int>(nfe), open.field()}, any)) {
       settings.family->parameters(start.solver);
       settings.starts.push_back(start.solver);
     }

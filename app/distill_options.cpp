@@ -49,8 +49,8 @@ void DistillCommandOptions::add_to(CLI::App& command) {
       .add_option(
           "--init", init,
           "solvers to start from, comma-separated: names, NAME/GRID, NAME@SCHEDULE in that "
-          "schedule's coordinates, or files; auto: the catalogue's nearest on each of three grids "
-          "and the result for fewer evaluations; the best after a short trial goes on")
+          "schedule's coordinates, or files; auto: the catalogue's nearest on each of five grids "
+          "and the result for fewer evaluations; the best after short trials goes on")
       ->capture_default_str();
   command.add_option("--optimizer", optimizer, "lm (Levenberg-Marquardt) or adam")
       ->capture_default_str();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "bespoke/core/error.h"
 #include "bespoke/core/text.h"
@@ -35,19 +36,50 @@ std::vector<std::string> plain_starts(const std::string& family, int nfe,
   return names;
 }
 
-// Every method that is the nearest to some model with few evaluations, on one grid. A start decides
-// more by where its times lie than by its coefficients, which are soon found.
-std::vector<std::string> candidates_on(const std::string& grid, int nfe,
-                                       const FieldDescription& field) {
+// The grids to start on. A start decides most by where its times lie: the optimiser soon finds the
+// coefficients but, since networks ripple in t, hardly moves a time over a ripple. Times do best
+// evenly spaced in log-SNR from where samples begin to show, which with more evaluations is worth
+// knowing ever earlier, and is measured against how far the samples deviate from 0
+// (docs/distillation.md). Uniform t is for models that are unlike all that was tried.
+std::vector<std::string> automatic_grids(const StartRequest& request) {
+  const double shift = -std::log(request.data_deviation / 0.5);
+  const double centre = -1.25 - 0.75 * std::log2(request.nfe) + shift;
+  const double to = 4.5 + shift;
+  std::vector<std::string> grids = {"uniform-t"};
+  for (const double offset : {-0.8, -0.4, 0.0, 0.4}) {
+    const double from = std::max(centre + offset, request.field.schedule->lambda(0));
+    const auto grid = fmt::format("lambda-range:from={:.2f},to={:.2f}", from, to);
+    if (from < to - 1 && grid != grids.back()) grids.push_back(grid);
+  }
+  return grids;
+}
+
+// Every method that is the nearest to some model with few evaluations, on one grid.
+std::vector<std::string> candidates_on(const std::string& grid, int nfe) {
   std::vector<std::string> names;
   for (const std::string name :
-       {"euler", "midpoint", "ab2", "dpm++2m", "unipc3-bh2", "deis-t-ab3", "ipndm"}) {
+       {"midpoint", "ab2", "dpm++2m", "unipc3-bh2", "deis-t-ab3", "ipndm"}) {
     if (can_spend(name, nfe)) names.push_back(name + "/" + grid);
   }
-  if (grid == "uniform-t" && field.schedule->name() != kStraightest && can_spend("midpoint", nfe)) {
-    names.push_back(std::string("midpoint@") + kStraightest);
-  }
   return names;
+}
+
+// Commas separate starts, and the options of a grid: what cannot begin a start, KEY=VALUE or a
+// number, belongs to the one before.
+std::vector<std::string> split_starts(const std::string& text) {
+  std::vector<std::string> starts;
+  for (const auto& piece : split(text, ',')) {
+    const bool option =
+        piece.find('=') != std::string::npos && piece.find_first_of(":/@") == std::string::npos;
+    const bool number =
+        !piece.empty() && piece.find_first_not_of("0123456789.") == std::string::npos;
+    if (!starts.empty() && (option || number)) {
+      starts.back() += "," + piece;
+    } else {
+      starts.push_back(piece);
+    }
+  }
+  return starts;
 }
 
 // NAME, NAME/GRID, NAME@SCHEDULE or a file, under each sigma_0.
@@ -82,9 +114,9 @@ void add_starts(const std::string& text, const std::vector<double>& sigma_0s, in
 
 }  // namespace
 
-std::vector<NamedStart> make_starts(const DistillCommandOptions& options, int nfe,
-                                    const FieldDescription& field, const NsSolver* neighbour,
-                                    const ChooseStart& choose) {
+std::vector<NamedStart> make_starts(const DistillCommandOptions& options,
+                                    const StartRequest& request, const ChooseStart& choose) {
+  const int nfe = request.nfe;
   const bool automatic = options.init == kAuto;
   const auto sigma_0s = sigma_0_values(options.sigma_0);
   // Sigma_0 is a grid of its own, and the published recipe starts from the plain ones.
@@ -92,18 +124,19 @@ std::vector<NamedStart> make_starts(const DistillCommandOptions& options, int nf
                         sigma_0s == std::vector<double>{1};
   std::vector<NamedStart> starts;
   if (screened) {
-    for (const std::string grid : {"uniform-t", "uniform-lambda", "karras"}) {
+    for (const auto& grid : automatic_grids(request)) {
       std::vector<NamedStart> all;
-      for (const auto& name : candidates_on(grid, nfe, field)) {
-        add_starts(name, sigma_0s, nfe, field, all);
+      for (const auto& name : candidates_on(grid, nfe)) {
+        add_starts(name, sigma_0s, nfe, request.field, all);
       }
       starts.push_back(all[choose(all)]);
     }
   } else {
-    const auto names =
-        automatic ? plain_starts(options.family, nfe, field, sigma_0s) : split(options.init, ',');
-    for (const auto& name : names) add_starts(name, sigma_0s, nfe, field, starts);
+    const auto names = automatic ? plain_starts(options.family, nfe, request.field, sigma_0s)
+                                 : split_starts(options.init);
+    for (const auto& name : names) add_starts(name, sigma_0s, nfe, request.field, starts);
   }
+  const NsSolver* neighbour = request.neighbour;
   if (automatic && neighbour != nullptr && options.family == "bns") {
     starts.push_back({fmt::format("{} NFE, padded", neighbour->nfe()), pad(*neighbour, nfe)});
   }

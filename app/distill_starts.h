@@ -18,11 +18,19 @@ struct NamedStart {
 // Which of several solvers comes nearest to the pairs before any training.
 using ChooseStart = std::function<size_t(const std::vector<NamedStart>&)>;
 
-// The solvers that --init and --sigma0 name, for `nfe` evaluations of the field. `neighbour` is the
-// result for fewer evaluations, or null: padded it is as good, and automatic starts include it.
-// Automatic ones are the catalogue's nearest on each of several grids, which `choose` finds.
-std::vector<NamedStart> make_starts(const DistillCommandOptions& options, int nfe,
-                                    const FieldDescription& field, const NsSolver* neighbour,
-                                    const ChooseStart& choose);
+// What automatic starts are made for.
+struct StartRequest {
+  int nfe;
+  FieldDescription field;
+  double data_deviation = 0.5;  // of the model's samples, about 0
+  // The result for fewer evaluations, or null: padded it is as good, and automatic starts include
+  // it.
+  const NsSolver* neighbour = nullptr;
+};
+
+// The solvers that --init and --sigma0 name. Automatic ones are the catalogue's nearest on each of
+// several grids, which `choose` finds.
+std::vector<NamedStart> make_starts(const DistillCommandOptions& options,
+                                    const StartRequest& request, const ChooseStart& choose);
 
 }  // namespace bespoke

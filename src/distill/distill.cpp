@@ -41,13 +41,10 @@ class Distillation {
   }
 
   DistillSummary run() {
-    if (state_.chosen < 0 && state_.starts.size() > 1) {
-      for (size_t k = 0; k < state_.starts.size(); ++k) {
-        const auto ending = advance(k, std::min(options_.trial_iterations, iterations()));
-        if (ending == Ending::stopped) return summary(best_start(), ending);
-      }
+    if (state_.chosen < 0) {
+      if (try_starts() == Verdict::stop) return summary(best_start(), Ending::stopped);
+      state_.chosen = static_cast<int64_t>(best_start());
     }
-    if (state_.chosen < 0) state_.chosen = static_cast<int64_t>(best_start());
     const auto chosen = static_cast<size_t>(state_.chosen);
     const Ending ending = advance(chosen, iterations());
     return summary(chosen, ending);
@@ -93,6 +90,24 @@ class Distillation {
         state_.family, state_.nfe, to_string(state_.optimizer), state_.seed, state_.starts.size());
   }
 
+  // Fewer and fewer starts get further and further. Those that went on lead whatever the others had
+  // reached, so a run that was stopped finds the same ones again.
+  Verdict try_starts() {
+    int64_t measurements = 0;
+    for (const size_t going_on : {state_.starts.size(), size_t{4}, size_t{2}}) {
+      ++measurements;
+      if (state_.starts.size() == 1) break;
+      std::vector<size_t> tried = ranking();
+      tried.resize(std::min(going_on, tried.size()));
+      std::sort(tried.begin(), tried.end());
+      for (const size_t k : tried) {
+        const int64_t until = std::min(measurements * validation_interval(), iterations());
+        if (advance(k, until) == Ending::stopped) return Verdict::stop;
+      }
+    }
+    return Verdict::go_on;
+  }
+
   // Iterates one start until it has done `until` iterations or ends before.
   Ending advance(size_t index, int64_t until) {
     StartState& start = state_.starts[index];
@@ -117,8 +132,7 @@ class Distillation {
                                    start.iteration, start.lm, start.theta, &state_.training);
       ++start.iteration;
       if (!adam()) average(start);
-      validated = start.iteration % validation_interval() == 0 || start.iteration == iterations() ||
-                  start.iteration == options_.trial_iterations;
+      validated = start.iteration % validation_interval() == 0 || start.iteration == iterations();
       if (validated) validate(start);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::diverged) throw;
@@ -193,17 +207,22 @@ class Distillation {
     }
   }
 
+  // The starts, the best first.
+  std::vector<size_t> ranking() const {
+    std::vector<size_t> order(state_.starts.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](size_t left, size_t right) {
+      return state_.starts[left].best_psnr > state_.starts[right].best_psnr;
+    });
+    return order;
+  }
+
+  // One that diverged cannot go on, and is chosen only where all did.
   size_t best_start() const {
-    size_t best = 0;
-    // One that diverged cannot go on, and is chosen only where all did.
-    const auto worth = [&](size_t k) {
-      const StartState& start = state_.starts[k];
-      return std::make_pair(!start.diverged, start.best_psnr);
-    };
-    for (size_t k = 1; k < state_.starts.size(); ++k) {
-      if (worth(k) > worth(best)) best = k;
-    }
-    return best;
+    const auto order = ranking();
+    const auto found = std::find_if(order.begin(), order.end(),
+                                    [&](size_t k) { return !state_.starts[k].diverged; });
+    return found == order.end() ? order.front() : *found;
   }
 
   DistillSummary summary(size_t index, Ending ending) {
@@ -253,7 +272,7 @@ void DistillOptions::validate() const {
         "damping > 0 and shrink > 1, found {}, {}, {}, {}, {}, {} and {}",
         lm.probes, lm.attempts, lm.averaging, lm.lookahead, lm.smoothing, lm.damping, lm.shrink);
   }
-  if (iterations < 0 || most_forwards < 0 || validation_interval < 0 || trial_iterations < 1) {
+  if (iterations < 0 || most_forwards < 0 || validation_interval < 0) {
     throw usage_error("iterations, limits and intervals must not be negative");
   }
 }

@@ -13,8 +13,9 @@ namespace {
 double loss_or_infinity(const Objective& objective, const NsSolver& solver,
                         const std::vector<int64_t>& subset, Counts* counts) {
   try {
-    const auto errors = objective.log_errors(solver, subset, counts);
-    return std::accumulate(errors.begin(), errors.end(), 0.0) / static_cast<double>(errors.size());
+    if (!objective.is_linear()) return mean(objective.log_errors(solver, subset, counts));
+    const LastStep last = objective.last_step(solver, subset, counts);
+    return last.loss(best_last_step(last));
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::diverged) throw;
     return std::numeric_limits<double>::infinity();

@@ -30,6 +30,10 @@ class DistillCommand : public CommandLine {
   json summary(const std::string& folder) const {
     return json::parse(read_file(folder_ / folder / "summary.json"));
   }
+
+  std::vector<std::string> starts(const std::string& folder) const {
+    return json::parse(read_file(folder_ / folder / "starts.json"))["starts"];
+  }
 };
 
 TEST_F(DistillCommand, WritesSolversThatKeepTheirPromise) {
@@ -102,8 +106,8 @@ TEST_F(DistillCommand, StartsFromTheNearestOfTheCatalogue) {
     return summary(folder + "/nfe-04");
   };
   const json automatic = best("auto", "a"), plain = best("midpoint", "b");
-  // 21 methods and grids and midpoint@fm-ot, on 48 pairs each.
-  EXPECT_EQ(automatic["screening_forwards"], 22 * 48 * 4);
+  // Six methods on five grids, on 48 pairs each.
+  EXPECT_EQ(automatic["screening_forwards"], 6 * 5 * 48 * 4);
   EXPECT_FALSE(plain.contains("screening_forwards"));
   EXPECT_GT(automatic["initial_psnr"], plain["initial_psnr"]);
   EXPECT_GT(automatic["validation_psnr"].get<double>(), plain["validation_psnr"].get<double>() + 2);
@@ -113,6 +117,10 @@ TEST_F(DistillCommand, StartsFromTheNearestOfTheCatalogue) {
                         R"({"a": [[], [0.5]], "b": [0, 1], "c": [0, 0.5]})");
   EXPECT_EQ(best("tableau:t/mine.json", "e")["start"], "tableau:t/mine.json");
   EXPECT_EQ(best("dpm++2m/uniform-lambda", "d")["start"], "dpm++2m/uniform-lambda");
+  best("deis-t-ab3/lambda-range:from=-3,to=4,euler/custom:0,0.2,0.5,0.7,1,midpoint", "f");
+  EXPECT_EQ(starts("f/nfe-04"),
+            (std::vector<std::string>{"deis-t-ab3/lambda-range:from=-3,to=4",
+                                      "euler/custom:0,0.2,0.5,0.7,1", "midpoint"}));
   expect_failure("distill " + vp + "--pairs vp --nfe 4 --init euler/uniform-x -o c", 2,
                  "uniform-t");
   expect_failure("distill " + vp + "--pairs vp --nfe 4 --init euler@fmot -o c", 2,
@@ -124,16 +132,18 @@ TEST_F(DistillCommand, AResumedRunKeepsToTheStartsItChose) {
   ASSERT_EQ(run(command(arguments)).code, 0);
   // As a run that was stopped before its first checkpoint leaves it, with starts it would not
   // choose.
+  auto others = starts("run/nfe-04");
+  for (auto& name : others) name = "midpoint" + name.substr(name.find('/'));
+  ASSERT_NE(others, starts("run/nfe-04"));
   write_file_atomically(folder_ / "run/nfe-04/starts.json",
-                        R"({"starts": ["euler/uniform-t", "euler/uniform-lambda", "euler/karras"],
-          "screening_forwards": 7})");
+                        json{{"starts", others}, {"screening_forwards", 7}}.dump());
   ASSERT_EQ(std::system(("cd '" + (folder_ / "run/nfe-04").string() +
                          "' && rm summary.json checkpoint.json")
                             .c_str()),
             0);
   const Outcome resumed = run(command(arguments + " --resume"));
   ASSERT_EQ(resumed.code, 0) << resumed.err;
-  EXPECT_EQ(summary("run/nfe-04")["start"].get<std::string>().substr(0, 6), "euler/");
+  EXPECT_EQ(starts("run/nfe-04"), others);
   EXPECT_EQ(summary("run/nfe-04")["screening_forwards"], 7);
 }
 

@@ -72,14 +72,17 @@ TEST(Distill, GoesOnFromAStoredStateToTheSameBits) {
   const Problem problem = small_problem();
   auto lm = lm_options(4);
   lm.iterations = 9;
-  lm.starts.push_back(start_solver("euler", 4));
-  lm.trial_iterations = 3;
+  lm.validation_interval = 2;
+  for (const char* name : {"euler", "heun", "ab2", "ddim"}) {
+    lm.starts.push_back(start_solver(name, 4));
+  }
   auto adam = lm;
   adam.optimizer = Optimizer::adam;
   adam.validation_interval = 4;
   for (const auto& options : {lm, adam}) {
     const auto whole = run(problem, options);
-    for (const int count : {1, 4, 8}) expect_same(interrupted(problem, options, count), whole);
+    for (const int count : {1, 4, 8, 12, 17, 21})
+      expect_same(interrupted(problem, options, count), whole);
   }
 }
 
@@ -153,10 +156,34 @@ TEST(Distill, GoesOnFromTheBetterStart) {
   NsSolver poor = start_solver("euler", 4);
   for (auto& row : poor.b) row.assign(row.size(), 0);  // sees the field only where the noise is
   options.starts = {poor, start_solver("midpoint", 4)};
-  options.trial_iterations = 1;
+  options.validation_interval = 1;
   const auto summary = run(problem, options);
   EXPECT_EQ(summary.start, 1u);
-  EXPECT_GT(summary.iterations, 1);
+  EXPECT_GT(summary.iterations, 3);
+}
+
+TEST(Distill, GivesUpTheWorseStartsFirst) {
+  const Problem problem = small_problem();
+  auto options = lm_options(4);
+  options.iterations = 12;
+  options.starts.clear();
+  for (const char* name : {"euler", "midpoint", "heun", "ab2", "ddim", "dpm++2m"}) {
+    options.starts.push_back(start_solver(name, 4));
+  }
+  std::vector<StartState> last;
+  options.on_iteration = [&](const DistillProgress&, const DistillState& state) {
+    last = state.starts;
+    return Verdict::go_on;
+  };
+  const auto summary = run(problem, options);
+  std::vector<std::pair<int64_t, double>> reached;
+  for (const auto& start : last) reached.push_back({start.iteration, start.best_psnr});
+  std::sort(reached.begin(), reached.end());
+  const std::vector<int64_t> expected = {3, 3, 6, 6, 9, 12};
+  for (size_t i = 0; i < reached.size(); ++i) {
+    EXPECT_EQ(reached[i].first, expected[i]);
+    EXPECT_LE(reached[i].second, summary.validation_psnr);
+  }
 }
 
 // Scale-time midpoint steps as they are defined, on the transformed field, for the parameters that

@@ -30,10 +30,9 @@ enum class Verdict { go_on, stop };
 
 struct DistillOptions {
   FamilyPtr family;
-  // Solvers to begin from. Of several, each is given `trial_iterations` and the best on the
-  // validation pairs goes on.
+  // Solvers to begin from. Of several, the best four after the first measurement on the validation
+  // pairs go on, the best two after the second and the best one after the third.
   std::vector<NsSolver> starts;
-  int64_t trial_iterations = 6;
 
   Optimizer optimizer = Optimizer::levenberg_marquardt;
   LmOptions lm;

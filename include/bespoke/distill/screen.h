@@ -7,9 +7,10 @@
 
 namespace bespoke {
 
-// Which of the solvers has the least loss, as it is, on the first pairs of the objective, `pairs`
-// at most: one that diverges never, unless all do. Costs n forwards a pair and solver.
-// `on_progress` is told the fraction done.
+// Which of the solvers has the least loss on the first pairs of the objective, `pairs` at most,
+// with its last step put where it is best (as it is where a decoder makes that no linear problem):
+// one that diverges never, unless all do. Costs n forwards a pair and solver. `on_progress` is told
+// the fraction done.
 size_t nearest_solver(const Objective& objective, const std::vector<NsSolver>& solvers,
                       int64_t pairs, Counts* counts,
                       const std::function<void(double)>& on_progress);
