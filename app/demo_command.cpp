@@ -52,8 +52,9 @@ Arguments pairs_step(const DemoOptions& options) {
 Arguments distill_step(const DemoOptions& options) {
   const bool begun = is_file(std::filesystem::path(options.output) / "run/options.json");
   return split_words(
-      std::string("distill --model {model} --pairs {output}/pairs --nfe 8 --init ipndm/karras "
-                  "--iterations 12 --train-batch 48 --batch 48 -o {output}/run") +
+      std::string("distill --model {model} --pairs {output}/pairs --nfe 8 "
+                  "--init unipc3-bh2/lambda-range:from=-4.3 --iterations 12 --train-batch 48 "
+                  "--batch 48 -o {output}/run") +
           (begun ? " --resume" : ""),
       options);
 }
