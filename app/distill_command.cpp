@@ -360,7 +360,8 @@ void run_distill(const DistillCommandOptions& options) {
   refuse_unless_resumed(options.output, options.resume);
   Session session{options, open, load_training_data(options, open), nullptr, decoded};
   session.field = std::make_shared<VelocityField>(guided(open, session.data.train.conditions));
-  claim_folder(options.output, resolved_options(options, open, session.data), options.resume);
+  const FolderLock lock =
+      claim_folder(options.output, resolved_options(options, open, session.data), options.resume);
   std::vector<Outcome> outcomes;
   for (const int64_t nfe : nfes) {
     const NsSolver* neighbour = outcomes.empty() ? nullptr : &outcomes.back().result.solver;

@@ -25,12 +25,14 @@ void refuse_unless_resumed(const std::filesystem::path& folder, bool resume) {
                     folder.string());
 }
 
-void claim_folder(const std::filesystem::path& folder, const nlohmann::json& options, bool resume) {
+FolderLock claim_folder(const std::filesystem::path& folder, const nlohmann::json& options,
+                        bool resume) {
   make_folders(folder);
+  FolderLock lock(folder);
   const auto path = folder / kOptions;
   if (!is_file(path)) {
     write_file_atomically(path, options.dump(2) + "\n");
-    return;
+    return lock;
   }
   refuse_unless_resumed(folder, resume);
   const auto found = read_json_object(path);
@@ -41,6 +43,7 @@ void claim_folder(const std::filesystem::path& folder, const nlohmann::json& opt
                       value.dump());
     }
   }
+  return lock;
 }
 
 }  // namespace bespoke

@@ -3,11 +3,15 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "bespoke/core/folder_lock.h"
+
 namespace bespoke {
 
-// Claims the folder of a command for `options`, everything that decides its results. One that holds
-// another run is refused with what differs, and so is one that was not asked to be resumed.
-void claim_folder(const std::filesystem::path& folder, const nlohmann::json& options, bool resume);
+// Claims the folder of a command for `options`, everything that decides its results, and as long as
+// the result lives for this process. One that holds another run is refused with what differs, and
+// so is one that was not asked to be resumed.
+[[nodiscard]] FolderLock claim_folder(const std::filesystem::path& folder,
+                                      const nlohmann::json& options, bool resume);
 
 // The latter alone, before anything costly is done.
 void refuse_unless_resumed(const std::filesystem::path& folder, bool resume);

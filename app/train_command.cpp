@@ -121,7 +121,8 @@ AdamWState train_with_progress(const TrainCommandOptions& options,
                                const TrainOptions& train_options, const Examples& examples,
                                const Training& training) {
   // Only now: what fails before leaves no folder behind.
-  claim_folder(options.output, resolved_run(options, train_options), options.resume);
+  const FolderLock lock =
+      claim_folder(options.output, resolved_run(options, train_options), options.resume);
   AdamWState state =
       state_to_begin_with(options.output, options.resume, train_options.device, *training.network);
   TrainingRun run(options.output, state.step);

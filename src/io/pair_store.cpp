@@ -1,19 +1,16 @@
 #include "bespoke/io/pair_store.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/file.h>
 #include <torch/torch.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <limits>
 
 #include "bespoke/core/batches.h"
 #include "bespoke/core/file.h"
+#include "bespoke/core/folder_lock.h"
 #include "bespoke/core/json_checks.h"
 #include "bespoke/core/noise.h"
 #include "bespoke/core/sha256.h"
@@ -296,29 +293,6 @@ PairSet join(const std::vector<PairSet>& parts, int64_t count) {
 }
 
 // ---- Making them --------------------------------------------------------------------------------
-
-// One run at a time writes to a folder. The lock is on the folder itself, so that nothing is left
-// of it, even by a run that is killed.
-class FolderLock {
- public:
-  explicit FolderLock(const fs::path& folder)
-      : descriptor_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-    // File systems without locks are written to without one.
-    if (descriptor_ >= 0 && ::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-      ::close(descriptor_);
-      throw bad_input("{}: another run is making these pairs; let it finish or stop it",
-                      folder.string());
-    }
-  }
-  ~FolderLock() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  FolderLock(const FolderLock&) = delete;
-  FolderLock& operator=(const FolderLock&) = delete;
-
- private:
-  int descriptor_;
-};
 
 // A finished store is left untouched, so that it may lie where nothing can be written.
 void write_manifest(const fs::path& folder, const PairManifest& manifest) {

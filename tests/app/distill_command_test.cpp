@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "bespoke/core/folder_lock.h"
 #include "bespoke/io/solver_file.h"
 #include "command_line.h"
 
@@ -125,6 +126,16 @@ TEST_F(DistillCommand, StartsFromTheNearestOfTheCatalogue) {
                  "uniform-t");
   expect_failure("distill " + vp + "--pairs vp --nfe 4 --init euler@fmot -o c", 2,
                  "did you mean 'fm-ot'?");
+}
+
+TEST_F(DistillCommand, OneRunAtATimeWritesToAFolder) {
+  const std::string arguments = "--nfe 4 --iterations 2 --init euler -o run";
+  ASSERT_EQ(run(command(arguments)).code, 0);
+  {
+    const FolderLock other(folder_ / "run");
+    expect_failure(command(arguments + " --resume"), 3, "another run is writing here");
+  }
+  EXPECT_EQ(run(command(arguments + " --resume")).code, 0);
 }
 
 TEST_F(DistillCommand, AResumedRunKeepsToTheStartsItChose) {

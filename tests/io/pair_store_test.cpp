@@ -178,7 +178,7 @@ TEST_F(PairStore, OneRunAtATimeWrites) {
   make("a");
   const int descriptor = ::open((folder_ / "a").c_str(), O_RDONLY | O_DIRECTORY);
   ASSERT_EQ(::flock(descriptor, LOCK_EX), 0);
-  expect_in("another run is making these pairs", testing::refusal([&] { make("a"); }));
+  expect_in("another run is writing here", testing::refusal([&] { make("a"); }));
   ::close(descriptor);
   EXPECT_EQ(make("a").made, 0);
 }
