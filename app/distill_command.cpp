@@ -280,10 +280,11 @@ std::vector<NamedStart> find_starts(const Session& session, int nfe, const NsSol
     }
     return screen_starts(session, objective, candidates, &counts);
   };
-  const double deviation = session.data.train.x1.square().mean().sqrt().item<double>();
-  auto starts =
-      make_starts(session.options, {nfe, session.open.field(), deviation, neighbour}, choose);
   ChosenStarts chosen;
+  chosen.data_deviation =
+      known.data_deviation.value_or(session.data.train.x1.square().mean().sqrt().item<double>());
+  auto starts = make_starts(session.options,
+                            {nfe, session.open.field(), *chosen.data_deviation, neighbour}, choose);
   for (const auto& start : starts) chosen.names.push_back(start.name);
   chosen.screening_forwards = known.screening_forwards + counts.forwards;
   run.store_starts(chosen);

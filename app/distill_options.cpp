@@ -64,8 +64,9 @@ void DistillCommandOptions::add_to(CLI::App& command) {
       .add_option("--sigma0", sigma_0,
                   "sigma_0 preconditioning of the start, a number or auto, which tries a few")
       ->capture_default_str();
-  command.add_option("--iterations", iterations,
-                     "at most; default 60 (lm, ends by itself before) or 15000 (adam)");
+  command.add_option(
+      "--iterations", iterations,
+      "of each start, at most; default 60 (lm, ends by itself before) or 15000 (adam)");
   command.add_option("--train-batch", batch,
                      "pairs of one iteration; default 128 (lm) or 40 (adam)");
   command.add_option("--max-forwards", most_forwards,

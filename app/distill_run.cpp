@@ -67,13 +67,17 @@ ChosenStarts DistillRun::starts() const {
   const auto json = read_json_object(path);
   require(json.contains("starts") && json["starts"].is_array(), path.string(),
           "does not list the starts; begin anew");
-  return {json["starts"].get<std::vector<std::string>>(),
-          json.value("screening_forwards", int64_t{0})};
+  ChosenStarts chosen;
+  chosen.names = json["starts"].get<std::vector<std::string>>();
+  if (json.contains("data_deviation")) chosen.data_deviation = json["data_deviation"].get<double>();
+  chosen.screening_forwards = json.value("screening_forwards", int64_t{0});
+  return chosen;
 }
 
 void DistillRun::store_starts(const ChosenStarts& starts) {
-  const nlohmann::json json = {{"starts", starts.names},
-                               {"screening_forwards", starts.screening_forwards}};
+  nlohmann::json json = {{"starts", starts.names},
+                         {"screening_forwards", starts.screening_forwards}};
+  if (starts.data_deviation) json["data_deviation"] = *starts.data_deviation;
   write_file_atomically(folder_ / kStarts, json.dump(2) + "\n");
 }
 

@@ -17,9 +17,11 @@ namespace bespoke {
 std::filesystem::path distillation_folder(const std::filesystem::path& folder, int nfe);
 std::filesystem::path distillation_log(const std::filesystem::path& folder, int nfe);
 
-// The names of the solvers a distillation starts from, and what choosing them cost.
+// The names of the solvers a distillation starts from, what they were made for, and what choosing
+// them cost.
 struct ChosenStarts {
   std::vector<std::string> names;
+  std::optional<double> data_deviation;  // its last bits may differ when it is measured again
   int64_t screening_forwards = 0;
 };
 

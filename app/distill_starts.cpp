@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "bespoke/core/error.h"
 #include "bespoke/core/text.h"
@@ -64,16 +65,26 @@ std::vector<std::string> candidates_on(const std::string& grid, int nfe) {
   return names;
 }
 
-// Commas separate starts, and the options of a grid: what cannot begin a start, KEY=VALUE or a
-// number, belongs to the one before.
+bool is_number(const std::string& text) {
+  char* end = nullptr;
+  std::strtod(text.c_str(), &end);
+  return !text.empty() && *end == '\0';
+}
+
+// KEY=VALUE or a number, maybe with the schedule after them: no start begins like that.
+bool continues_a_grid(const std::string& piece) {
+  if (is_solver_file(piece)) return false;
+  const std::string head = piece.substr(0, piece.find('@'));
+  const bool option =
+      head.find('=') != std::string::npos && head.find_first_of(":/") == std::string::npos;
+  return option || is_number(head);
+}
+
+// Commas separate starts, and the options of a start's grid.
 std::vector<std::string> split_starts(const std::string& text) {
   std::vector<std::string> starts;
   for (const auto& piece : split(text, ',')) {
-    const bool option =
-        piece.find('=') != std::string::npos && piece.find_first_of(":/@") == std::string::npos;
-    const bool number =
-        !piece.empty() && piece.find_first_not_of("0123456789.") == std::string::npos;
-    if (!starts.empty() && (option || number)) {
+    if (!starts.empty() && continues_a_grid(piece)) {
       starts.back() += "," + piece;
     } else {
       starts.push_back(piece);

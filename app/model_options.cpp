@@ -82,7 +82,7 @@ torch::ScalarType parse_dtype(const std::string& name) {
 }
 
 // LibTorch's own default multiplies in TF32 inside convolutions, with 10 bits after the point.
-// Pairs made so differ from the model's samples by as much as a good solver does.
+// Pairs made so may differ from the model's samples by as much as a good solver does.
 void allow_tf32(bool allow) {
   at::globalContext().setAllowTF32CuDNN(allow);
   at::globalContext().setAllowTF32CuBLAS(allow);
@@ -236,13 +236,15 @@ void ModelOptions::add_running_to(CLI::App& command) {
   command
       .add_option(
           "--dtype", dtype,
-          "precision of the model: fp32, tf32 (fp32 with coarser products, on CUDA), fp64, bf16, "
+          "precision of the model: fp32, tf32 (fp32, on CUDA with coarser products), fp64, bf16, "
           "fp16; the state is fp32 or better")
       ->capture_default_str();
   command.add_option("--device", device, "where a card's model runs: auto, cpu, cuda:N")
       ->capture_default_str();
   command.add_option("--threads", threads, "CPU threads, 0 for all")->capture_default_str();
 }
+
+bool OpenModel::is_tf32() const { return precision == kTf32; }
 
 torch::ScalarType OpenModel::state_dtype() const {
   return dtype == torch::kDouble ? torch::kDouble : torch::kFloat;
@@ -262,7 +264,7 @@ OpenModel open_model(const ModelOptions& options) {
   open.guidance = read_guidance(options);
   open.precision = options.dtype;
   open.dtype = parse_dtype(options.dtype);
-  allow_tf32(options.dtype == kTf32);
+  allow_tf32(open.is_tf32());
   if (options.model.rfind("analytic:", 0) == 0) {
     open_analytic(options, open);
   } else {

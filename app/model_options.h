@@ -42,6 +42,7 @@ struct OpenModel {
   std::string precision;  // --dtype
   torch::ScalarType dtype = torch::kFloat;
 
+  bool is_tf32() const;
   // The state's type: float64 for float64 models, float32 for all others.
   torch::ScalarType state_dtype() const;
   // What solvers for it are made for.

@@ -130,6 +130,7 @@ PairPlan plan_of(const PairsCommandOptions& options, const OpenModel& open) {
   PairPlan plan = options.plan;
   plan.owner = {identity_of(open), open.guidance};
   plan.tolerances = {options.tolerance, options.tolerance};
+  plan.tf32 = open.is_tf32();
   plan.train.seed = options.seed;
   const bool last = options.seed == std::numeric_limits<int64_t>::max();
   const int64_t next = last ? 0 : options.seed + 1;

@@ -7,9 +7,9 @@
 
 namespace bespoke {
 
-// Claims the folder of a command for `options`, everything that decides its results, and as long as
-// the result lives for this process. One that holds another run is refused with what differs, and
-// so is one that was not asked to be resumed.
+// Claims the folder of a command for `options`, everything that decides its results. One that holds
+// another run is refused with what differs, and so is one that was not asked to be resumed. No
+// other process can claim it while the lock lives.
 [[nodiscard]] FolderLock claim_folder(const std::filesystem::path& folder,
                                       const nlohmann::json& options, bool resume);
 

@@ -117,12 +117,14 @@ nlohmann::json resolved_run(const TrainCommandOptions& options, const TrainOptio
   return json;
 }
 
+// Only when the training is about to begin: what fails before leaves no folder behind.
+FolderLock claim(const TrainCommandOptions& options, const TrainOptions& train_options) {
+  return claim_folder(options.output, resolved_run(options, train_options), options.resume);
+}
+
 AdamWState train_with_progress(const TrainCommandOptions& options,
                                const TrainOptions& train_options, const Examples& examples,
                                const Training& training) {
-  // Only now: what fails before leaves no folder behind.
-  const FolderLock lock =
-      claim_folder(options.output, resolved_run(options, train_options), options.resume);
   AdamWState state =
       state_to_begin_with(options.output, options.resume, train_options.device, *training.network);
   TrainingRun run(options.output, state.step);
@@ -195,6 +197,7 @@ void train_teacher(const TrainCommandOptions& options, const TrainOptions& train
   };
   const Loss loss = denoising_loss(network, card, shape, options.class_dropout,
                                    train_options.device, train_options.dtype);
+  const FolderLock lock = claim(options, train_options);
   const AdamWState state =
       train_with_progress(options, train_options, examples, {network, loss, show});
   write_model(state);
@@ -210,6 +213,7 @@ void train_classifier(const TrainCommandOptions& options, const TrainOptions& tr
   const auto averaged = std::make_shared<Classifier>(shape);
   fmt::print("classifier of {:.2f} million weights\n",
              1e-6 * static_cast<double>(weight_count(*network)));
+  const FolderLock lock = claim(options, train_options);
   const AdamWState state = train_with_progress(
       options, train_options, examples,
       {network, class_loss(network, train_options.dtype), [](const AdamWState&, int64_t) {}});

@@ -91,12 +91,13 @@ class Distillation {
   }
 
   // Fewer and fewer starts get further and further. Those that went on lead whatever the others had
-  // reached, so a run that was stopped finds the same ones again.
+  // reached, so a run that was stopped finds the same ones again; that is why one that diverged
+  // keeps its place.
   Verdict try_starts() {
+    if (state_.starts.size() == 1) return Verdict::go_on;
     int64_t measurements = 0;
     for (const size_t going_on : {state_.starts.size(), size_t{4}, size_t{2}}) {
       ++measurements;
-      if (state_.starts.size() == 1) break;
       std::vector<size_t> tried = ranking();
       tried.resize(std::min(going_on, tried.size()));
       std::sort(tried.begin(), tried.end());

@@ -1,20 +1,32 @@
 #include "bespoke/distill/screen.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
 #include "bespoke/core/error.h"
+#include "bespoke/distill/levenberg_marquardt.h"
 
 namespace bespoke {
 
 namespace {
 
+double geometric_mean_square(const LastStep& last) {
+  double sum = 0;
+  for (const auto& sample : last.samples) {
+    sum += std::log(std::max(sample.squared_error, kLeastError * last.size));
+  }
+  return std::exp(sum / static_cast<double>(last.samples.size()));
+}
+
 double loss_or_infinity(const Objective& objective, const NsSolver& solver,
                         const std::vector<int64_t>& subset, Counts* counts) {
   try {
     if (!objective.is_linear()) return mean(objective.log_errors(solver, subset, counts));
-    const LastStep last = objective.last_step(solver, subset, counts);
+    LastStep last = objective.last_step(solver, subset, counts);
+    // The floor of the loss that training will lower.
+    last.floor = LmOptions().smoothing * geometric_mean_square(last);
     return last.loss(best_last_step(last));
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::diverged) throw;

@@ -29,6 +29,7 @@ constexpr int kVersion = 1;
 constexpr char kManifest[] = "manifest.json";
 constexpr char kEvaluations[] = "evaluations";
 constexpr char kConditionPrefix[] = "condition.";
+constexpr char kTf32[] = "tf32";
 constexpr char kContinue[] = "run the command that began it again to continue";
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 constexpr int64_t kMostPairs = int64_t{1} << 40;  // sums and file numbers stay far from overflow
@@ -69,7 +70,7 @@ json describe_plan(const PairManifest& manifest) {
           {"model", plan.owner.model},
           {"guidance", describe(plan.owner.guidance)},
           {"tolerance", {{"relative", plan.tolerances.rtol}, {"absolute", plan.tolerances.atol}}},
-          {"dtype", name_of(manifest.dtype)},
+          {"dtype", plan.tf32 ? kTf32 : name_of(manifest.dtype)},
           {"sample_shape", manifest.sample_shape},
           {"conditions", plan.conditions},
           {"train", describe(plan.train)},
@@ -127,7 +128,8 @@ PairManifest parse_manifest(const json& document, const std::string& source) {
   check_keys(tolerance, {"relative", "absolute"}, {}, at("tolerance"));
   plan.tolerances = {number(tolerance["relative"], at("tolerance.relative")),
                      number(tolerance["absolute"], at("tolerance.absolute"))};
-  manifest.dtype = parse_dtype(document["dtype"], at("dtype"));
+  plan.tf32 = document["dtype"] == kTf32;
+  if (!plan.tf32) manifest.dtype = parse_dtype(document["dtype"], at("dtype"));
   manifest.sample_shape = parse_shape(document["sample_shape"], at("sample_shape"));
   plan.conditions = text_value(document["conditions"], at("conditions"));
   plan.train = parse_split(document["train"], at("train"));

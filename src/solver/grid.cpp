@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "bespoke/core/error.h"
 #include "bespoke/core/spec.h"
@@ -62,21 +63,26 @@ Times uniform_lambda(const Spec& spec, int steps, const Schedule& schedule) {
   return times;
 }
 
-// Uniform in log-SNR from where the samples begin to show to where they are all but done, then one
-// step to the end; what lies before is skipped, by starting from the noise as it is there.
+constexpr double kRangeFrom = -3.5;  // log-SNR where samples begin to show
+
+// Uniform in log-SNR from where samples begin to show towards where they are all but done, the last
+// node moved from there to the end. What lies before is skipped, by starting from the noise as it
+// is there.
 Times lambda_range(const Spec& spec, int steps, const Schedule& schedule) {
-  const double from = std::max(spec.number("from", -3.5), schedule.lambda(0));
-  const double to = std::min(spec.number("to", 4.5), schedule.lambda(1));
-  if (!(from < to)) {
-    throw usage_error(
-        "grid lambda-range: needs from < to within the schedule's log-SNR, found from = {}, to = "
-        "{}",
-        from, to);
-  }
+  const double from = std::max(spec.number("from", kRangeFrom), schedule.lambda(0));
+  const double to = spec.number("to", 4.5);
   Times times = linear(from, to, steps);
   for (double& value : times) value = schedule.time_at_lambda(value);
   if (from == schedule.lambda(0)) times.front() = 0;  // exactly, not to rounding
   times.back() = 1;
+  const bool rises =
+      std::adjacent_find(times.begin(), times.end(), std::greater_equal<double>()) == times.end();
+  if (!(from < to) || !rises) {
+    throw usage_error(
+        "grid lambda-range: needs from < to, both log-SNRs the schedule can tell from its ends, "
+        "found from = {}, to = {}",
+        from, to);
+  }
   return times;
 }
 
@@ -151,7 +157,7 @@ const std::vector<GridEntry>& grid_registry() {
       {"uniform-t", "equal steps in t", {"start", "end"}, uniform_t},
       {"uniform-lambda", "equal steps in log-SNR", {"start", "end", "margin"}, uniform_lambda},
       {"lambda-range",
-       "equal steps in log-SNR from one value to another, then to the end",
+       "equal steps in log-SNR from one value (-3.5) towards another (4.5), the last to the end",
        {"from", "to"},
        lambda_range},
       {"quadratic",
@@ -185,12 +191,16 @@ std::vector<double> make_grid(const std::string& text, int steps, const Schedule
 
 std::string grid_from(const std::string& text, double start, const Schedule& schedule) {
   const Spec spec = Spec::parse(text);
-  const bool karras = spec.name == "karras";
-  const std::string key = karras ? "sigma_max" : "start";
-  // A range of log-SNR begins after the noise by itself.
-  const bool placed = spec.name == "custom" || spec.name == "lambda-range";
-  if (placed || spec.options.count(key) == 1) return text;
-  const double value = karras ? std::min(80.0, 1 / schedule.snr(start)) : start;
+  std::string key = "start";
+  double value = start;
+  if (spec.name == "karras") {
+    key = "sigma_max";
+    value = std::min(80.0, 1 / schedule.snr(start));
+  } else if (spec.name == "lambda-range") {
+    key = "from";
+    value = std::max(kRangeFrom, schedule.lambda(start));
+  }
+  if (spec.name == "custom" || spec.options.count(key) == 1) return text;
   return fmt::format("{}{}{}={}", text, spec.options.empty() ? ":" : ",", key, exact(value));
 }
 

@@ -1,5 +1,6 @@
 // Distilling on the command line: the files it leaves, stopping and going on, and bad input.
 
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -118,10 +119,13 @@ TEST_F(DistillCommand, StartsFromTheNearestOfTheCatalogue) {
                         R"({"a": [[], [0.5]], "b": [0, 1], "c": [0, 0.5]})");
   EXPECT_EQ(best("tableau:t/mine.json", "e")["start"], "tableau:t/mine.json");
   EXPECT_EQ(best("dpm++2m/uniform-lambda", "d")["start"], "dpm++2m/uniform-lambda");
-  best("deis-t-ab3/lambda-range:from=-3,to=4,euler/custom:0,0.2,0.5,0.7,1,midpoint", "f");
-  EXPECT_EQ(starts("f/nfe-04"),
-            (std::vector<std::string>{"deis-t-ab3/lambda-range:from=-3,to=4",
-                                      "euler/custom:0,0.2,0.5,0.7,1", "midpoint"}));
+  write_file_atomically(folder_ / "run=8.solver.json",
+                        read_file(folder_ / "d/bns-nfe4.solver.json"));
+  const std::vector<std::string> several = {
+      "deis-t-ab3/lambda-range:from=-3,to=4", "euler/custom:0,2e-1,0.5,0.7,1", "midpoint",
+      "ab2/lambda-range:from=-3,to=4@fm-ot", "run=8.solver.json"};
+  best(fmt::format("{}", fmt::join(several, ",")), "f");
+  EXPECT_EQ(starts("f/nfe-04"), several);
   expect_failure("distill " + vp + "--pairs vp --nfe 4 --init euler/uniform-x -o c", 2,
                  "uniform-t");
   expect_failure("distill " + vp + "--pairs vp --nfe 4 --init euler@fmot -o c", 2,
@@ -155,6 +159,7 @@ TEST_F(DistillCommand, AResumedRunKeepsToTheStartsItChose) {
   const Outcome resumed = run(command(arguments + " --resume"));
   ASSERT_EQ(resumed.code, 0) << resumed.err;
   EXPECT_EQ(starts("run/nfe-04"), others);
+  EXPECT_EQ(summary("run/nfe-04")["start"].get<std::string>().substr(0, 9), "midpoint/");
   EXPECT_EQ(summary("run/nfe-04")["screening_forwards"], 7);
 }
 

@@ -113,6 +113,8 @@ TEST_F(PairsCommand, RefusesAFolderOfOtherPairsAndSaysWhatDiffers) {
                  "train.seed is 1 there and 4 here");
   expect_failure("pairs " + model + "--guidance 1 --dtype fp64 " + counts, 3,
                  "dtype is \"float32\" there and \"float64\" here");
+  expect_failure("pairs " + model + "--guidance 1 --dtype tf32 " + counts, 3,
+                 "dtype is \"float32\" there and \"tf32\" here");
   expect_failure("pairs --model analytic:mixture:dim=4,classes=4,seed=1 --guidance 1 " + counts, 3,
                  "model.name is \"analytic:mixture:dim=4,classes=4\" there and "
                  "\"analytic:mixture:dim=4,classes=4,seed=1\" here");

@@ -51,7 +51,20 @@ TEST(Grid, LambdaRangeIsUniformBetweenItsEndsOnEveryPath) {
   }
   // A schedule with less noise starts at its own end.
   EXPECT_EQ(make_grid("lambda-range:from=-9", 7, *vp_schedule())[0], 0);
-  EXPECT_THROW(make_grid("lambda-range:from=5", 7, *vp_schedule()), Error);
+  for (const std::string nonsense : {"from=5", "to=400", "from=-2000"}) {
+    EXPECT_THROW(make_grid("lambda-range:" + nonsense, 7, *fm_ot_schedule()), Error) << nonsense;
+  }
+}
+
+TEST(Grid, GridsStartNoEarlierThanTheyMust) {
+  const SchedulePtr fm = fm_ot_schedule();
+  for (const auto& name : {"uniform-t", "uniform-lambda", "lambda-range", "quadratic", "karras"}) {
+    EXPECT_NEAR(make_grid(grid_from(name, 0.2, *fm), 6, *fm).front(), 0.2, 1e-12) << name;
+  }
+  // What says itself where it starts, or starts later, is left alone.
+  EXPECT_EQ(grid_from("lambda-range:from=-9", 0.2, *fm), "lambda-range:from=-9");
+  EXPECT_EQ(make_grid(grid_from("lambda-range", 1e-3, *fm), 6, *fm),
+            make_grid("lambda-range", 6, *fm));
 }
 
 TEST(Grid, KarrasFollowsItsFormulaAndEndsAtZeroNoise) {

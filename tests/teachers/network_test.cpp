@@ -30,6 +30,8 @@ struct Case {
   std::function<TeacherPtr(const NetworkShape&)> make;
 };
 
+void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
+
 TeacherPtr small_transformer(const NetworkShape& shape) {
   return make_transformer(shape, {4, 32, 2, 4, 2});
 }

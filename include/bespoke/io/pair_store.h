@@ -38,6 +38,7 @@ struct PairOwner {
 struct PairPlan {
   PairOwner owner;
   Tolerances tolerances;
+  bool tf32 = false;                // float32 models multiplied in TF32
   std::string conditions = "none";  // how they were chosen, in words
   SplitPlan train = {520, 1}, validation = {1024, 2};
   int64_t shard_size = 64;  // pairs in a file

@@ -19,8 +19,8 @@ struct GridEntry {
 };
 const std::vector<GridEntry>& grid_registry();
 
-// steps + 1 increasing times. Every grid but lambda-range, karras and custom takes start= and end=, so
-// that a run may begin after 0 and end before 1.
+// steps + 1 increasing times. Every grid but lambda-range, karras and custom takes start= and end=,
+// so that a run may begin after 0 and end before 1.
 std::vector<double> make_grid(const std::string& text, int steps, const Schedule& schedule);
 
 // The same grid, but starting no earlier than `start` unless its text says where it starts.

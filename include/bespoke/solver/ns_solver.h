@@ -12,8 +12,8 @@ constexpr int kMostEvaluations = 10000;
 // A Non-Stationary solver, the one type of every fixed-step solver here. With u_j = u(t_j, x_j),
 //   x_{i+1} = a_i x_0 + sum_{j <= i} b_ij u_j,   i = 0 ... n-1.
 // The field is evaluated at t_0 ... t_{n-1} and never at t_n. Times may repeat (RK4, Heun) but not
-// fall. x_0 is the state at t_0: a solver that does not start at
-// 0 (Karras's grid, distilled ones) scales the noise to it first.
+// fall. x_0 is the state at t_0: a solver that does not start at 0 (Karras's grid, lambda-range,
+// distilled ones) scales the noise to it first.
 struct NsSolver {
   std::vector<double> times;           // n + 1, weakly increasing in [0, 1]
   std::vector<double> a;               // n
