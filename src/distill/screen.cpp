@@ -12,22 +12,18 @@ namespace bespoke {
 
 namespace {
 
-double geometric_mean_square(const LastStep& last) {
-  double sum = 0;
-  for (const auto& sample : last.samples) {
-    sum += std::log(std::max(sample.squared_error, kLeastError * last.size));
-  }
-  return std::exp(sum / static_cast<double>(last.samples.size()));
-}
-
 double loss_or_infinity(const Objective& objective, const NsSolver& solver,
                         const std::vector<int64_t>& subset, Counts* counts) {
   try {
     if (!objective.is_linear()) return mean(objective.log_errors(solver, subset, counts));
     LastStep last = objective.last_step(solver, subset, counts);
-    // The floor of the loss that training will lower.
-    last.floor = LmOptions().smoothing * geometric_mean_square(last);
-    return last.loss(best_last_step(last));
+    // Fitted under the floor that training has, a part of the geometric mean of |r|^2, and compared
+    // without it: it is another one for every solver.
+    const std::vector<double> no_change(last.samples.front().products.size(), 0);
+    last.floor = LmOptions().smoothing * last.size * std::exp(last.loss(no_change));
+    const std::vector<double> change = best_last_step(last);
+    last.floor = 0;
+    return last.loss(change);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::diverged) throw;
     return std::numeric_limits<double>::infinity();

@@ -132,6 +132,29 @@ TEST_F(DistillCommand, StartsFromTheNearestOfTheCatalogue) {
                  "did you mean 'fm-ot'?");
 }
 
+TEST_F(DistillCommand, PlacesAutomaticStartsByTheSamplesAndTheSchedule) {
+  const auto grids = [&](const std::string& model, const std::string& folder) {
+    const Outcome outcome = run("distill --model analytic:mixture:dim=12" + model +
+                                " --nfe 4 --iterations 1 -o " + folder);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    std::vector<std::string> list;
+    for (const auto& name : starts(folder + "/nfe-04")) list.push_back(name.substr(name.find('/')));
+    return list;
+  };
+  // Samples a hundredth as large as those of deviation 0.59: log-SNRs greater by log 100 = 4.61.
+  EXPECT_EQ(
+      grids("", "plain"),
+      (std::vector<std::string>{
+          "/uniform-t", "/lambda-range:from=-3.71,to=4.34", "/lambda-range:from=-3.31,to=4.34",
+          "/lambda-range:from=-2.91,to=4.34", "/lambda-range:from=-2.51,to=4.34"}));
+  EXPECT_EQ(grids(",spread=0.006,min_deviation=0.0008,max_deviation=0.0023", "small").at(4),
+            "/lambda-range:from=2.09,to=8.94");
+  // The schedule's own log-SNR begins at -2.68: three of the ranges are one.
+  EXPECT_EQ(grids(" --schedule ddpm-scaled-linear --prediction noise", "discrete"),
+            (std::vector<std::string>{"/uniform-t", "/lambda-range:from=-2.68,to=4.34",
+                                      "/lambda-range:from=-2.51,to=4.34"}));
+}
+
 TEST_F(DistillCommand, OneRunAtATimeWritesToAFolder) {
   const std::string arguments = "--nfe 4 --iterations 2 --init euler -o run";
   ASSERT_EQ(run(command(arguments)).code, 0);

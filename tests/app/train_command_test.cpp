@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "bespoke/core/folder_lock.h"
 #include "bespoke/io/dataset.h"
 #include "command_line.h"
 
@@ -77,6 +78,12 @@ TEST_F(TrainCommand, ShowsSamplesOnTheWay) {
 TEST_F(TrainCommand, ContinuesOnlyWhenAsked) {
   ASSERT_EQ(run(small_ + "--steps 10 -o run").code, 0);
   expect_failure(small_ + "--steps 10 -o run", 2, "add --resume");
+  {
+    const FolderLock other(folder_ / "run");
+    const Outcome second = run(small_ + "--steps 10 -o run --resume");
+    EXPECT_EQ(second.code, 3);
+    EXPECT_NE(second.err.find("another run is writing here"), std::string::npos) << second.err;
+  }
   EXPECT_EQ(run(small_ + "--steps 10 -o run --resume").code, 0);
   const Outcome other = run(small_ + "--steps 20 -o run --resume");
   EXPECT_EQ(other.code, 3);

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "problem.h"
 
 namespace bespoke {
@@ -19,6 +21,20 @@ TEST(Screening, FindsTheNearestSolverWhereverItStands) {
   const NsSolver euler = start_solver("euler", 4), midpoint = start_solver("midpoint", 4);
   EXPECT_EQ(nearest_solver(objective, {euler, midpoint, euler}, 16, &counts, nullptr), 1u);
   EXPECT_EQ(nearest_solver(objective, {midpoint, euler}, 16, &counts, nullptr), 0u);
+}
+
+TEST(Screening, LooksPastALastStepThatCanBeMended) {
+  const auto problem = small_problem();
+  const Objective objective(problem.field, problem.training, {});
+  Counts counts;
+  const NsSolver euler = start_solver("euler", 4);
+  NsSolver spoiled = start_solver("midpoint", 4);
+  for (auto& value : spoiled.b.back()) value *= 3;
+  std::vector<int64_t> all(static_cast<size_t>(objective.count()));
+  std::iota(all.begin(), all.end(), 0);
+  ASSERT_GT(mean(objective.log_errors(spoiled, all, &counts)),
+            mean(objective.log_errors(euler, all, &counts)));
+  EXPECT_EQ(nearest_solver(objective, {euler, spoiled}, 96, &counts, nullptr), 1u);
 }
 
 TEST(Screening, PassesOverSolversThatDiverge) {
