@@ -31,6 +31,17 @@ class CommandLine : public ::testing::Test {
     return {WEXITSTATUS(status), read_file(folder_ / "out.txt"), read_file(folder_ / "err.txt")};
   }
 
+  // Runs it and sends SIGINT once the shell's `condition` on the folder and $pid holds: after a
+  // time, a slow machine would not have begun and a fast one have ended.
+  Outcome interrupt_when(const std::string& condition, const std::string& arguments) const {
+    const std::string command = "cd '" + folder_.string() + "' && { '" BESPOKE_BINARY "' " +
+                                arguments + " >out.txt 2>err.txt & } && pid=$! && " +
+                                "while kill -0 $pid 2>/dev/null && ! " + condition +
+                                "; do sleep 0.01; done; kill -INT $pid 2>/dev/null; wait $pid";
+    const int status = std::system(command.c_str());
+    return {WEXITSTATUS(status), read_file(folder_ / "out.txt"), read_file(folder_ / "err.txt")};
+  }
+
   // A failure is one sentence on stderr, nothing on stdout, and the right code.
   void expect_failure(const std::string& arguments, int code, const std::string& expected) const {
     const Outcome outcome = run(arguments);

@@ -76,12 +76,10 @@ TEST_F(DistillCommand, AnInterruptedRunGoesOnToTheSameSolver) {
   const std::string rest =
       "--nfe 6 --optimizer adam --init midpoint --iterations 3000 --train-batch 8 -o ";
   ASSERT_EQ(run(command(rest + "whole")).code, 0);
-  const std::string interrupted = "cd '" + folder_.string() +
-                                  "' && timeout --preserve-status -s INT 1 '" BESPOKE_BINARY "' " +
-                                  command(rest + "broken") + " >out.txt 2>err.txt";
-  const int status = std::system(interrupted.c_str());
-  ASSERT_EQ(WEXITSTATUS(status), 130) << read_file(folder_ / "err.txt");
-  EXPECT_NE(read_file(folder_ / "err.txt").find("add --resume to go on"), std::string::npos);
+  const Outcome interrupted =
+      interrupt_when("[ -s broken/nfe-06/log.jsonl ]", command(rest + "broken"));
+  ASSERT_EQ(interrupted.code, 130) << interrupted.err;
+  EXPECT_NE(interrupted.err.find("add --resume to go on"), std::string::npos);
   EXPECT_NO_THROW(read_solver_file(folder_ / "broken/bns-nfe6.solver.json"));
   const auto resumed = run(command(rest + "broken --resume"));
   ASSERT_EQ(resumed.code, 0) << resumed.err;

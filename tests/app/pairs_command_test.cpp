@@ -143,14 +143,10 @@ TEST_F(PairsCommand, AnInterruptedRunIsContinuedToTheSameBytes) {
       "4 ";
   ASSERT_EQ(run(command + "-o whole").code, 0);
   // Stopped as soon as a few of its 80 shards are there.
-  const std::string limited =
-      "cd '" + folder_.string() + "' && { '" BESPOKE_BINARY "' " + command +
-      "-o broken >out.txt 2>err.txt & } && pid=$! && while kill -0 $pid 2>/dev/null && "
-      "[ $(ls broken 2>/dev/null | wc -l) -lt 4 ]; do sleep 0.01; done; "
-      "kill -INT $pid 2>/dev/null; wait $pid";
-  ASSERT_EQ(WEXITSTATUS(std::system(limited.c_str())), 130);
-  EXPECT_NE(read_file(folder_ / "err.txt").find("run the same command again to continue"),
-            std::string::npos);
+  const Outcome stopped =
+      interrupt_when("[ $(ls broken 2>/dev/null | wc -l) -ge 4 ]", command + "-o broken");
+  ASSERT_EQ(stopped.code, 130) << stopped.err;
+  EXPECT_NE(stopped.err.find("run the same command again to continue"), std::string::npos);
   EXPECT_LT(files_in("broken"), 1 + 80);
   EXPECT_FALSE(read_pair_manifest(folder_ / "broken").evaluations.has_value());
   const Outcome rest = run(command + "-o broken");
