@@ -4,13 +4,16 @@
 
 #include <algorithm>
 
-#include "bespoke/core/error.h"
-#include "bespoke/core/progress.h"
-#include "bespoke/core/text.h"
-#include "commands.h"
-#include "invocation.h"
+#include "bespoke/base/error.h"
+#include "bespoke/base/progress.h"
+#include "bespoke/base/text.h"
+#include "bespoke/version.h"
+#include "commands/commands.h"
+#include "runs/invocation.h"
 
 namespace bespoke {
+
+using namespace detail;
 namespace {
 
 constexpr char kIntroduction[] =

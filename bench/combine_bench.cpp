@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-#include "bespoke/core/combine.h"
+#include "bespoke/tensor/combine.h"
 #include "targets.h"
 
 namespace bespoke::bench {

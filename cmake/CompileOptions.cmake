@@ -11,6 +11,10 @@ endif()
 # omp simd lets named reductions vectorise without giving up IEEE arithmetic elsewhere.
 target_compile_options(bespoke_options INTERFACE -ffp-contract=off -fopenmp-simd)
 
+# Position independent, so that a shared library can take ours in; programs too, since they share
+# the library's precompiled header.
+target_compile_options(bespoke_options INTERFACE -fPIC)
+
 find_program(CCACHE ccache)
 if(CCACHE)
   # A precompiled header is cached only if ccache may trust its timestamps; with the compiler's list
@@ -19,3 +23,9 @@ if(CCACHE)
       ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_DEPEND=1 ${CCACHE})
   target_compile_options(bespoke_options INTERFACE -fpch-preprocess)
 endif()
+
+# Compiles the sources of a target as one for every `batch` of them; 0 for all.
+function(bespoke_unity target batch)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${BESPOKE_UNITY}
+                                             UNITY_BUILD_BATCH_SIZE ${batch})
+endfunction()

@@ -1,14 +1,18 @@
 # What the build needs, and what it uses when it is there.
 
-find_package(Torch REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(fmt REQUIRED)
+set(BESPOKE_FMT fmt::fmt)
+if(NOT BESPOKE_TORCH)
+  return()
+endif()
+
+find_package(Torch REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)  # LibTorch's parallel_for is compiled into our files
 
 # LibTorch 2 carries fmt headers of its own, found before any other, so there fmt's library must not
 # be linked. Without them the library is taken: compiling fmt into every file doubles the build.
-set(BESPOKE_FMT fmt::fmt)
 find_path(FMT_INCLUDE_DIR fmt/format.h)
 foreach(directory IN LISTS TORCH_INCLUDE_DIRS)
   if(EXISTS ${directory}/fmt/format.h AND NOT directory STREQUAL FMT_INCLUDE_DIR)
@@ -16,7 +20,7 @@ foreach(directory IN LISTS TORCH_INCLUDE_DIRS)
   endif()
 endforeach()
 
-# Libraries that later parts use where they are there; without them those parts are left out.
+# Without these, the parts that use them are left out.
 function(bespoke_optional name found)
   if(${found})
     message(STATUS "bespoke: optional ${name} found")
@@ -27,7 +31,6 @@ endfunction()
 
 find_package(PNG QUIET)
 find_package(JPEG QUIET)
-find_package(MPI QUIET COMPONENTS CXX)
 find_package(PkgConfig QUIET)
 if(PKG_CONFIG_FOUND)
   pkg_check_modules(sndfile QUIET IMPORTED_TARGET sndfile)
@@ -43,4 +46,3 @@ bespoke_optional(cairo cairo_FOUND)
 find_file(BESPOKE_CHART_JS chart.min.js PATHS /usr/share/javascript/chart.js NO_DEFAULT_PATH
           DOC "Chart.js 3, for the charts of reports")
 bespoke_optional(Chart.js BESPOKE_CHART_JS)
-bespoke_optional("Open MPI" MPI_CXX_FOUND)

@@ -8,9 +8,11 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "bespoke/core/file.h"
+#include "bespoke/base/file.h"
 
 namespace bespoke {
+
+using namespace detail;
 
 namespace {
 

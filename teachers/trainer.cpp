@@ -3,12 +3,14 @@
 #include <chrono>
 #include <cmath>
 
-#include "bespoke/core/error.h"
-#include "bespoke/core/progress.h"
-#include "bespoke/core/text.h"
+#include "bespoke/base/error.h"
+#include "bespoke/base/progress.h"
+#include "bespoke/base/text.h"
 #include "bespoke/io/safetensors.h"
 
 namespace bespoke {
+
+using namespace detail;
 
 namespace {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "bespoke/core/error.h"
+#include "bespoke/base/error.h"
 #include "teachers/convolution.h"
 #include "teachers/embedding.h"
 #include "teachers/zeroed.h"

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "bespoke/core/error.h"
+#include "bespoke/base/error.h"
 
 namespace bespoke::testing {
 

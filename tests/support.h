@@ -2,7 +2,7 @@
 
 #include <torch/torch.h>
 
-#include "bespoke/core/noise.h"
+#include "bespoke/tensor/noise.h"
 #include "bespoke/model/mixture.h"
 
 namespace bespoke::testing {

@@ -6,30 +6,31 @@
 #include <numeric>
 #include <utility>
 
-#include "bespoke/core/clock.h"
-#include "bespoke/core/error.h"
+#include "bespoke/base/clock.h"
+#include "bespoke/base/error.h"
+#include "bespoke/base/mean.h"
+#include "bespoke/base/text.h"
+#include "bespoke/distill/screen.h"
+#include "bespoke/distill/starts.h"
 
 namespace bespoke {
+
+using namespace detail;
 
 namespace {
 
 // Of a start that diverges before its first iteration.
 constexpr double kWorstPsnr = -1000;
 
-std::vector<int64_t> all_samples(const Objective& objective) {
-  std::vector<int64_t> all(static_cast<size_t>(objective.count()));
-  std::iota(all.begin(), all.end(), 0);
-  return all;
-}
-
 // The loop, over the state that can be stored between any two of its iterations.
 class Distillation {
  public:
-  Distillation(const std::shared_ptr<const Field>& field, const Pairs& training,
-               const Pairs& validation, const DistillOptions& options, DistillState state)
+  Distillation(const Objective& training, const Objective& validation,
+               const DistillOptions& options, DistillState state)
       : options_(options),
-        training_(field, training, options.objective),
-        validation_(field, validation, options.objective),
+        family_(options.family ? options.family : bns_family(options.nfe)),
+        training_(training),
+        validation_(validation),
         state_(std::move(state)),
         began_(std::chrono::steady_clock::now()),
         seconds_before_(state_.seconds) {
@@ -59,13 +60,14 @@ class Distillation {
   }
 
   void begin() {
-    state_.family = options_.family->name();
-    state_.nfe = options_.family->nfe();
+    state_.family = family_->name();
+    state_.nfe = family_->nfe();
     state_.optimizer = options_.optimizer;
     state_.seed = options_.seed;
-    for (const NsSolver& solver : options_.starts) {
+    for (const auto& [name, solver] : starts()) {
       StartState start;
-      start.theta = start.best_theta = options_.family->parameters(solver);
+      start.name = name;
+      start.theta = start.best_theta = family_->parameters(solver);
       try {
         start.initial_psnr = start.validation_psnr = start.best_psnr = validation_psnr(start.theta);
       } catch (const Error& error) {
@@ -78,10 +80,48 @@ class Distillation {
     }
   }
 
+  std::vector<NamedSolver> starts() {
+    std::vector<NamedSolver> list = options_.starts;
+    if (!list.empty()) return list;
+    const SchedulePtr& schedule = options_.field.schedule;
+    const bool any = family_->name() == "bns";
+    if (adam() || !any) {  // the published recipe starts from the plain ones
+      for (const auto& name : plain_starts(*family_, *schedule)) list.push_back(resolved(name));
+    } else {
+      for (const auto& grid : automatic_grids(family_->nfe(), *schedule, training_.data_deviation()))
+        list.push_back(nearest_on(grid));
+    }
+    if (any && options_.neighbour) {
+      const NsSolver& fewer = *options_.neighbour;
+      list.push_back({fmt::format("{} NFE, padded", fewer.nfe()), pad(fewer, family_->nfe())});
+    }
+    return list;
+  }
+
+  NamedSolver resolved(const std::string& name) const {
+    return {name, resolve_solver(SolverName::parse(name), family_->nfe(), options_.field).solver};
+  }
+
+  // By a part of the training samples: enough to tell good from bad.
+  NamedSolver nearest_on(const std::string& grid) {
+    constexpr int64_t kSamples = 48;
+    std::vector<NamedSolver> candidates;
+    std::vector<NsSolver> solvers;
+    for (const auto& name : start_candidates(grid, family_->nfe())) {
+      candidates.push_back(resolved(name));
+      solvers.push_back(candidates.back().solver);
+    }
+    const auto report = [&](double done) {
+      if (options_.on_progress) options_.on_progress("choosing a start on " + grid, done);
+    };
+    return candidates[nearest_solver(training_, solvers, kSamples, &state_.screening, report)];
+  }
+
   void check_same_run() const {
-    if (state_.family == options_.family->name() && state_.nfe == options_.family->nfe() &&
-        state_.optimizer == options_.optimizer && state_.seed == options_.seed &&
-        state_.starts.size() == options_.starts.size()) {
+    const bool same_starts =
+        options_.starts.empty() || state_.starts.size() == options_.starts.size();
+    if (state_.family == family_->name() && state_.nfe == family_->nfe() &&
+        state_.optimizer == options_.optimizer && state_.seed == options_.seed && same_starts) {
       return;
     }
     throw bad_input(
@@ -129,7 +169,7 @@ class Distillation {
     bool validated = false;
     try {
       loss = adam() ? adam_iteration(start)
-                    : lm_iteration(training_, *options_.family, options_.lm, options_.seed,
+                    : lm_iteration(training_, *family_, options_.lm, options_.seed,
                                    start.iteration, start.lm, start.theta, &state_.training);
       ++start.iteration;
       if (!adam()) average(start);
@@ -153,10 +193,10 @@ class Distillation {
         draw_batch(options_.seed, start.iteration, training_.count(), options_.adam.batch);
     LocalModelOptions gradient_only;
     gradient_only.probes = 0;
-    const LocalModel model = training_.local_model(options_.family->solver(start.theta), batch,
+    const LocalModel model = training_.local_model(family_->solver(start.theta), batch,
                                                    gradient_only, &state_.training);
     const auto gradient =
-        transposed_product(options_.family->jacobian(start.theta), model.gradient);
+        transposed_product(family_->jacobian(start.theta), model.gradient);
     adam_update(options_.adam, start.iteration, iterations(), gradient, start.adam, start.theta);
     return model.loss;
   }
@@ -192,16 +232,16 @@ class Distillation {
   }
 
   double validation_psnr(const std::vector<double>& theta) {
-    const auto errors = validation_.log_errors(options_.family->solver(theta),
-                                               all_samples(validation_), &state_.validation);
-    return psnr_of_loss(mean(errors), options_.objective.peak);
+    const auto errors = validation_.log_errors(family_->solver(theta),
+                                               first_samples(validation_), &state_.validation);
+    return psnr_of_loss(mean(errors), options_.peak);
   }
 
   // Reported, not part of the search: counted with the validation.
   double training_psnr(const NsSolver& solver) {
     try {
-      const auto errors = training_.log_errors(solver, all_samples(training_), &state_.validation);
-      return psnr_of_loss(mean(errors), options_.objective.peak);
+      const auto errors = training_.log_errors(solver, first_samples(training_), &state_.validation);
+      return psnr_of_loss(mean(errors), options_.peak);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::diverged) throw;
       return std::numeric_limits<double>::quiet_NaN();
@@ -229,12 +269,13 @@ class Distillation {
   DistillSummary summary(size_t index, Ending ending) {
     const StartState& start = state_.starts[index];
     DistillSummary result;
-    result.solver = options_.family->solver(start.best_theta);
-    result.start = index;
+    result.solver = family_->solver(start.best_theta);
+    result.start = start.name;
     result.initial_psnr = start.initial_psnr;
     result.validation_psnr = start.best_psnr;
     result.training_psnr = training_psnr(result.solver);
     result.iterations = start.iteration;
+    result.screening = state_.screening;
     result.training = state_.training;
     result.validation = state_.validation;
     result.seconds = seconds_before_ + seconds_since(began_);
@@ -244,7 +285,9 @@ class Distillation {
   }
 
   const DistillOptions& options_;
-  Objective training_, validation_;
+  FamilyPtr family_;
+  const Objective& training_;
+  const Objective& validation_;
   DistillState state_;
   std::chrono::steady_clock::time_point began_;
   double seconds_before_;
@@ -259,11 +302,16 @@ int64_t DistillOptions::most_iterations() const {
 }
 
 void DistillOptions::validate() const {
-  if (!family) throw usage_error("a distillation needs a family of solvers");
-  if (starts.empty()) throw usage_error("a distillation needs a solver to start from");
-  if (lm.batch < 1 || adam.batch < 1 || objective.device_batch < 1) {
-    throw usage_error("batches need at least one sample, found {} (lm), {} (adam), {} (device)",
-                      lm.batch, adam.batch, objective.device_batch);
+  check_nfe(nfe);
+  if (family && family->nfe() != nfe) {
+    throw usage_error("the family spends {} evaluations, {} were asked for", family->nfe(), nfe);
+  }
+  if (starts.empty() && !field.schedule) {
+    throw usage_error("automatic starts need to know the schedule of the field");
+  }
+  if (lm.batch < 1 || adam.batch < 1) {
+    throw usage_error("batches need at least one sample, found {} (lm) and {} (adam)", lm.batch,
+                      adam.batch);
   }
   const auto fraction = [](double value) { return value >= 0 && value < 1; };
   if (lm.probes < 1 || !fraction(lm.averaging) || !fraction(lm.lookahead) || !(lm.smoothing >= 0) ||
@@ -293,10 +341,23 @@ std::string to_string(Ending ending) {
   }
 }
 
-DistillSummary distill(const std::shared_ptr<const Field>& field, const Pairs& training,
-                       const Pairs& validation, const DistillOptions& options, DistillState state) {
+std::string DistillSummary::brief_report() const {
+  std::string text = fmt::format(
+      "{} evaluations reach {:.2f} dB on the validation samples ({:.2f} on the training samples) "
+      "after {} iterations from {}, which had {:.2f} dB. It took {} forwards and {} "
+      "vector-Jacobian products to train, {} forwards to choose starts and {} to validate, in "
+      "{:.1f} s, and ended: {}.",
+      solver.nfe(), validation_psnr, training_psnr, iterations, start, initial_psnr,
+      grouped(training.forwards), grouped(training.vjps), grouped(screening.forwards),
+      grouped(validation.forwards), seconds, to_string(ending));
+  if (!message.empty()) text += fmt::format(" What diverged: {}.", message);
+  return text;
+}
+
+DistillSummary distill(const Objective& training, const Objective& validation,
+                       const DistillOptions& options, DistillState state) {
   options.validate();
-  return Distillation(field, training, validation, options, std::move(state)).run();
+  return Distillation(training, validation, options, std::move(state)).run();
 }
 
 }  // namespace bespoke

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "bespoke/core/error.h"
+#include "bespoke/base/error.h"
 #include "dual.h"
 
 namespace bespoke {

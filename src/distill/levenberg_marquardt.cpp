@@ -4,9 +4,12 @@
 #include <cmath>
 #include <limits>
 
-#include "bespoke/core/error.h"
+#include "bespoke/base/error.h"
+#include "bespoke/base/mean.h"
 
 namespace bespoke {
+
+using namespace detail;
 
 namespace {
 

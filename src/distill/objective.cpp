@@ -1,20 +1,10 @@
 #include "bespoke/distill/objective.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <utility>
 
-#include "bespoke/core/batches.h"
-#include "bespoke/core/combine.h"
-#include "bespoke/core/error.h"
-#include "bespoke/core/inner_products.h"
-#include "bespoke/core/noise.h"
-#include "bespoke/core/psnr.h"
-#include "bespoke/distill/family.h"
-#include "bespoke/solver/sampler.h"
+#include "bespoke/base/random.h"
 
 namespace bespoke {
 
@@ -27,108 +17,17 @@ uint32_t batch_stream(int64_t iteration) {
   return kFirstStream + 2 * static_cast<uint32_t>(iteration);
 }
 
-double size_of_sample(const torch::Tensor& r) { return static_cast<double>(r.numel() / r.size(0)); }
-
-// |r|^2 of each sample, [batch] float64.
-torch::Tensor squared_norms(const torch::Tensor& r) {
-  return inner_products(r, {r}).select(1, 0).clamp_min(kLeastError * size_of_sample(r));
-}
-
-// log(|r|^2 / size) of each sample.
-std::vector<double> log_means(const torch::Tensor& squares, const torch::Tensor& r) {
-  const torch::Tensor values = squares.to(torch::kCPU).contiguous();
-  std::vector<double> logs;
-  for (int64_t i = 0; i < values.size(0); ++i) {
-    logs.push_back(std::log(values.data_ptr<double>()[i] / size_of_sample(r)));
-  }
-  return logs;
-}
-
-torch::Tensor times_per_sample(const torch::Tensor& factor, const torch::Tensor& values) {
-  return per_sample(factor, values.dim()).to(values.device(), values.scalar_type()) * values;
-}
-
-// Probes for the samples of r, of which the first has this number.
-torch::Tensor signs_like(const torch::Tensor& r, const LocalModelOptions& options, int64_t first) {
-  const std::vector<int64_t> shape(r.sizes().begin() + 1, r.sizes().end());
-  return random_signs(options.seed, options.stream, static_cast<uint64_t>(first), r.size(0), shape)
-      .to(r.options());
-}
-
-// Adds samples to `last`, from the basis V of their last step and their residuals.
-void append(LastStep& last, std::vector<torch::Tensor> basis, const torch::Tensor& r) {
-  const size_t n = basis.size();
-  basis.push_back(r);
-  last.size = size_of_sample(r);
-  // Row i of the Gram matrix of (V, r) up to its diagonal.
-  std::vector<torch::Tensor> rows;
-  for (auto end = basis.begin(); end != basis.end(); ++end) {
-    rows.push_back(inner_products(*end, {basis.begin(), end + 1}).to(torch::kCPU));
-  }
-  for (int64_t s = 0; s < r.size(0); ++s) {
-    const auto row = [&](size_t i) { return rows[i].data_ptr<double>() + s * rows[i].size(1); };
-    LastStep::Sample sample{row(n)[n], {row(n), row(n) + n}, Matrix(n, n)};
-    for (size_t i = 0; i < n; ++i) {
-      for (size_t j = 0; j <= i; ++j) sample.gram(i, j) = sample.gram(j, i) = row(i)[j];
-    }
-    last.samples.push_back(std::move(sample));
-  }
-}
-
-// Cotangents of decode(x) pulled back to x.
-std::vector<torch::Tensor> pull_back_decoder(const Decode& decode, const torch::Tensor& x,
-                                             const std::vector<torch::Tensor>& cotangents) {
-  if (!decode) return cotangents;
-  const torch::AutoGradMode with_grad(true);
-  const torch::Tensor leaf = x.detach().requires_grad_();
-  const torch::Tensor y = decode(leaf);
-  std::vector<torch::Tensor> pulled;
-  for (size_t k = 0; k < cotangents.size(); ++k) {
-    pulled.push_back(torch::autograd::grad({y}, {leaf}, {cotangents[k].to(y.scalar_type())},
-                                           /*retain_graph=*/k + 1 < cotangents.size())[0]);
-  }
-  return pulled;
-}
-
-// sums += factor row row^T for every row [rows, columns], lower triangle only.
-void add_outer_products(Matrix& sums, const torch::Tensor& rows, double factor) {
-  const auto* data = rows.data_ptr<double>();
-  const size_t columns = sums.columns;
-  for (int64_t s = 0; s < rows.size(0); ++s) {
-    const double* row = data + s * static_cast<int64_t>(columns);
-    for (size_t i = 0; i < columns; ++i) {
-      const double scaled = factor * row[i];
-      if (scaled == 0) continue;
-      for (size_t j = 0; j <= i; ++j) sums(i, j) += scaled * row[j];
-    }
-  }
-}
-
-void add_rows(std::vector<double>& sums, const torch::Tensor& rows) {
-  const auto* data = rows.data_ptr<double>();
-  for (int64_t s = 0; s < rows.size(0); ++s) {
-    for (size_t j = 0; j < sums.size(); ++j) sums[j] += *data++;
-  }
-}
-
-void mirror(Matrix& matrix) {
-  for (size_t i = 0; i < matrix.rows; ++i) {
-    for (size_t j = 0; j < i; ++j) matrix(j, i) = matrix(i, j);
-  }
-}
-
-void require_finite(const LocalModel& model) {
-  bool finite = std::isfinite(model.loss);
-  for (const double g : model.gradient) finite = finite && std::isfinite(g);
-  for (const double h : model.curvature.values) finite = finite && std::isfinite(h);
-  if (!finite) {
-    throw Error(ErrorKind::diverged,
-                "the gradient of the loss is not finite; the model's own "
-                "gradients may overflow in its precision");
-  }
-}
-
 }  // namespace
+
+std::vector<int64_t> first_samples(const Objective& objective, int64_t count) {
+  std::vector<int64_t> samples(static_cast<size_t>(std::min(count, objective.count())));
+  std::iota(samples.begin(), samples.end(), 0);
+  return samples;
+}
+
+std::vector<int64_t> first_samples(const Objective& objective) {
+  return first_samples(objective, objective.count());
+}
 
 std::vector<int64_t> draw_batch(uint64_t seed, int64_t iteration, int64_t count, int64_t batch) {
   std::vector<int64_t> order(static_cast<size_t>(count));
@@ -143,168 +42,6 @@ std::vector<int64_t> draw_batch(uint64_t seed, int64_t iteration, int64_t count,
 
 uint32_t probe_stream(int64_t iteration) { return batch_stream(iteration) + 1; }
 
-double mean(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return sum / static_cast<double>(values.size());
-}
-
 double psnr_of_loss(double loss, double peak) { return psnr(std::exp(loss), peak); }
-
-// Samples of the pairs, together on the device.
-struct Objective::Chunk {
-  torch::Tensor x0, target;
-  Conditions conditions;
-};
-
-Objective::Objective(std::shared_ptr<const Field> field, Pairs pairs, ObjectiveOptions options)
-    : field_(std::move(field)), pairs_(std::move(pairs)), options_(std::move(options)) {
-  if (pairs_.x0.dim() < 2 || pairs_.count() == 0 || pairs_.x1.size(0) != pairs_.count()) {
-    throw bad_input("pairs need as many samples as noises and at least one, found {} and {}",
-                    pairs_.x1.size(0), pairs_.x0.size(0));
-  }
-  if (options_.decode && !pairs_.decoded.defined()) {
-    std::vector<torch::Tensor> parts;
-    for_each_batch(count(), options_.device_batch, nullptr,
-                   [&](int64_t begin, int64_t end, const auto&) {
-                     parts.push_back(decode(pairs_.x1.slice(0, begin, end)));
-                   });
-    pairs_.decoded = torch::cat(parts);
-  }
-  if (!options_.decode) pairs_.decoded = pairs_.x1;
-}
-
-torch::Tensor Objective::decode(const torch::Tensor& x) const {
-  const torch::NoGradGuard no_grad;
-  return options_.decode ? options_.decode(x) : x;
-}
-
-torch::Tensor Objective::residual(const torch::Tensor& x, const Chunk& chunk) const {
-  const torch::Tensor y = decode(x);
-  return y - chunk.target.to(y.device(), y.scalar_type());
-}
-
-template <class Work>
-void Objective::for_each_chunk(const std::vector<int64_t>& subset, Work work) const {
-  const auto size = static_cast<int64_t>(subset.size());
-  for_each_batch(
-      size, options_.device_batch, nullptr, [&](int64_t begin, int64_t end, const auto&) {
-        const torch::Tensor index =
-            torch::tensor(std::vector<int64_t>(subset.begin() + begin, subset.begin() + end));
-        const auto chosen = [&](const torch::Tensor& tensor) {
-          return tensor.index_select(0, index.to(tensor.device()));
-        };
-        work(Chunk{chosen(pairs_.x0), chosen(pairs_.decoded), select(pairs_.conditions, index)},
-             begin);
-      });
-}
-
-std::vector<double> Objective::log_errors(const NsSolver& solver,
-                                          const std::vector<int64_t>& subset,
-                                          Counts* counts) const {
-  std::vector<double> errors;
-  for_each_chunk(subset, [&](const Chunk& chunk, int64_t) {
-    const torch::Tensor r = residual(sample(solver, *field_, chunk.x0, chunk.conditions), chunk);
-    counts->forwards += chunk.x0.size(0) * solver.nfe();
-    for (const double error : log_means(squared_norms(r), r)) errors.push_back(error);
-  });
-  return errors;
-}
-
-LastStep Objective::last_step(const NsSolver& solver, const std::vector<int64_t>& subset,
-                              Counts* counts) const {
-  LastStep last;
-  for_each_chunk(subset, [&](const Chunk& chunk, int64_t) {
-    std::vector<torch::Tensor> basis = {solver.start_scale * chunk.x0};
-    const torch::Tensor x = sample(solver, *field_, chunk.x0, chunk.conditions,
-                                   [&](const StepInfo& info) { basis.push_back(info.velocity); });
-    counts->forwards += chunk.x0.size(0) * solver.nfe();
-    append(last, basis, residual(x, chunk));
-  });
-  return last;
-}
-
-// A run of the solver on a chunk, with what it missed by.
-struct Objective::Run {
-  Trajectory trajectory;
-  torch::Tensor residual;
-  int64_t begin;  // of the chunk in the subset
-
-  std::vector<torch::Tensor> basis() const {
-    std::vector<torch::Tensor> tensors = {trajectory.x.front()};
-    tensors.insert(tensors.end(), trajectory.u.begin(), trajectory.u.end());
-    return tensors;
-  }
-};
-
-double Objective::geometric_mean_square(const std::vector<Run>& runs) {
-  std::vector<double> errors;
-  for (const Run& run : runs) {
-    const auto logs = log_means(squared_norms(run.residual), run.residual);
-    errors.insert(errors.end(), logs.begin(), logs.end());
-  }
-  return std::exp(mean(errors));
-}
-
-std::vector<double> Objective::refit(std::vector<Run>& runs, double floor) const {
-  LastStep last;
-  last.floor = floor;
-  for (const Run& run : runs) append(last, run.basis(), run.residual);
-  const std::vector<double> change = best_last_step(last);
-  for (Run& run : runs) {
-    NsSolver& solver = run.trajectory.solver;
-    solver.a.back() += change[0];
-    for (size_t j = 0; j + 1 < change.size(); ++j) solver.b.back()[j] += change[j + 1];
-    for (torch::Tensor* tensor : {&run.trajectory.x.back(), &run.residual}) {
-      std::vector<torch::Tensor> terms = run.basis();
-      std::vector<double> factors = change;
-      terms.insert(terms.begin(), *tensor);
-      factors.insert(factors.begin(), 1);
-      torch::Tensor moved = torch::empty_like(*tensor);
-      combine(moved, terms, factors);
-      *tensor = moved;
-    }
-  }
-  return change;
-}
-
-LocalModel Objective::local_model(const NsSolver& solver, const std::vector<int64_t>& subset,
-                                  const LocalModelOptions& options, Counts* counts) const {
-  const size_t columns = coefficient_count(solver.nfe());
-  const auto total = static_cast<double>(subset.size());
-  LocalModel model{0, std::vector<double>(columns, 0), Matrix(columns, columns), 0, {}};
-  std::vector<Run> runs;
-  for_each_chunk(subset, [&](const Chunk& chunk, int64_t begin) {
-    Trajectory trajectory =
-        run_trajectory(solver, *field_, chunk.x0, chunk.conditions, options_.memory, counts);
-    const torch::Tensor r = residual(trajectory.x.back(), chunk).contiguous();
-    runs.push_back({std::move(trajectory), r, begin});
-  });
-  model.floor = options.smoothing * geometric_mean_square(runs) * sample_size();
-  if (options.refit_last_step) model.last_step = refit(runs, model.floor);
-  for (Run& run : runs) {
-    const torch::Tensor& r = run.residual;
-    const torch::Tensor squares = squared_norms(r) + model.floor;
-    std::vector<torch::Tensor> cotangents = {times_per_sample(2 / squares, r)};
-    for (int p = 0; p < options.probes; ++p) {
-      const int64_t first = run.begin + p * static_cast<int64_t>(subset.size());
-      cotangents.push_back(times_per_sample((2 / squares).sqrt(), signs_like(r, options, first)));
-    }
-    const torch::Tensor& x = run.trajectory.x.back();
-    const torch::Tensor rows = sweep_back(
-        run.trajectory, *field_, pull_back_decoder(options_.decode, x, cotangents), counts);
-    add_rows(model.gradient, rows[0]);
-    for (int p = 0; p < options.probes; ++p) {
-      add_outer_products(model.curvature, rows[1 + p], 1 / (total * options.probes));
-    }
-    for (const double error : log_means(squares, r)) model.loss += error;
-    run = {};  // its graphs are no longer needed
-  }
-  model.loss /= total;
-  for (double& g : model.gradient) g /= total;
-  mirror(model.curvature);
-  require_finite(model);
-  return model;
-}
 
 }  // namespace bespoke

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
-#include "bespoke/core/error.h"
+#include "bespoke/base/error.h"
+#include "bespoke/base/mean.h"
 #include "bespoke/distill/levenberg_marquardt.h"
 
 namespace bespoke {
+
+using namespace detail;
 
 namespace {
 
@@ -33,10 +35,9 @@ double loss_or_infinity(const Objective& objective, const NsSolver& solver,
 }  // namespace
 
 size_t nearest_solver(const Objective& objective, const std::vector<NsSolver>& solvers,
-                      int64_t pairs, Counts* counts,
+                      int64_t samples, Counts* counts,
                       const std::function<void(double)>& on_progress) {
-  std::vector<int64_t> subset(static_cast<size_t>(std::min(pairs, objective.count())));
-  std::iota(subset.begin(), subset.end(), 0);
+  const std::vector<int64_t> subset = first_samples(objective, samples);
   std::vector<double> losses;
   for (const auto& solver : solvers) {
     losses.push_back(loss_or_infinity(objective, solver, subset, counts));

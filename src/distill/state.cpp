@@ -2,18 +2,20 @@
 
 #include <nlohmann/json.hpp>
 
-#include "bespoke/core/error.h"
-#include "bespoke/core/json_checks.h"
-#include "bespoke/core/text.h"
+#include "bespoke/base/error.h"
+#include "bespoke/base/json_checks.h"
+#include "bespoke/base/text.h"
 
 namespace bespoke {
+
+using namespace detail;
 
 namespace {
 
 using nlohmann::json;
 
 constexpr char kFormat[] = "bespoke-distillation";
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 
 // A symmetric matrix by its lower triangle.
 json triangle(const Matrix& matrix) {
@@ -47,7 +49,8 @@ Counts counts_from(const json& value) {
 }
 
 json to_json(const StartState& start) {
-  return {{"theta", start.theta},
+  return {{"name", start.name},
+          {"theta", start.theta},
           {"average", start.average},
           {"iteration", start.iteration},
           {"damping", start.lm.damping},
@@ -66,6 +69,7 @@ json to_json(const StartState& start) {
 
 StartState start_from(const json& value) {
   StartState start;
+  value.at("name").get_to(start.name);
   value.at("theta").get_to(start.theta);
   value.at("average").get_to(start.average);
   value.at("iteration").get_to(start.iteration);
@@ -105,6 +109,7 @@ std::string to_json_text(const DistillState& state) {
                          {"seed", state.seed},
                          {"starts", starts},
                          {"chosen", state.chosen},
+                         {"screening", to_json(state.screening)},
                          {"training", to_json(state.training)},
                          {"validation", to_json(state.validation)},
                          {"seconds", state.seconds}};
@@ -124,6 +129,7 @@ DistillState parse_distill_state(const std::string& text, const std::string& sou
     document.at("seed").get_to(state.seed);
     for (const auto& start : document.at("starts")) state.starts.push_back(start_from(start));
     document.at("chosen").get_to(state.chosen);
+    state.screening = counts_from(document.at("screening"));
     state.training = counts_from(document.at("training"));
     state.validation = counts_from(document.at("validation"));
     document.at("seconds").get_to(state.seconds);

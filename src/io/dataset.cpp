@@ -10,12 +10,14 @@
 #include <map>
 #include <set>
 
-#include "bespoke/core/error.h"
-#include "bespoke/core/text.h"
+#include "bespoke/base/error.h"
+#include "bespoke/base/text.h"
 #include "fit_sample.h"
 #include "sample_source.h"
 
 namespace bespoke {
+
+using namespace detail;
 
 namespace {
 

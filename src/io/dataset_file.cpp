@@ -5,12 +5,14 @@
 
 #include <nlohmann/json.hpp>
 
-#include "bespoke/core/error.h"
-#include "bespoke/core/text.h"
+#include "bespoke/base/error.h"
+#include "bespoke/base/text.h"
 #include "bespoke/io/dataset.h"
 #include "bespoke/io/safetensors.h"
 
 namespace bespoke {
+
+using namespace detail;
 
 namespace {
 

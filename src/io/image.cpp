@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "bespoke/core/error.h"
+#include "bespoke/base/error.h"
 
 namespace bespoke {
 

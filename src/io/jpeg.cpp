@@ -10,7 +10,7 @@
 #include <jerror.h>
 #include <jpeglib.h>
 
-#include "bespoke/core/error.h"
+#include "bespoke/base/error.h"
 
 namespace bespoke {
 

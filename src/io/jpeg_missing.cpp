@@ -1,6 +1,6 @@
 // In place of jpeg.cpp where libjpeg was not found.
 
-#include "bespoke/core/error.h"
+#include "bespoke/base/error.h"
 #include "bespoke/io/jpeg.h"
 
 namespace bespoke {

@@ -9,10 +9,12 @@
 #include <limits>
 #include <set>
 
-#include "bespoke/core/error.h"
-#include "bespoke/core/file.h"
+#include "bespoke/base/error.h"
+#include "bespoke/base/file.h"
 
 namespace bespoke {
+
+using namespace detail;
 
 namespace {
 

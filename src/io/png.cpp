@@ -9,10 +9,12 @@
 #include <cstdio>
 #include <cstring>
 
-#include "bespoke/core/error.h"
-#include "bespoke/core/file.h"
+#include "bespoke/base/error.h"
+#include "bespoke/base/file.h"
 
 namespace bespoke {
+
+using namespace detail;
 
 namespace {
 

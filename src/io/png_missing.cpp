@@ -1,6 +1,6 @@
 // In place of png.cpp where libpng was not found.
 
-#include "bespoke/core/error.h"
+#include "bespoke/base/error.h"
 #include "bespoke/io/png.h"
 
 namespace bespoke {

@@ -5,10 +5,12 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "bespoke/core/error.h"
-#include "bespoke/core/file.h"
+#include "bespoke/base/error.h"
+#include "bespoke/base/file.h"
 
 namespace bespoke {
+
+using namespace detail;
 
 namespace {
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <memory>
 
-#include "bespoke/core/error.h"
-#include "bespoke/core/file.h"
-#include "bespoke/core/text.h"
+#include "bespoke/base/error.h"
+#include "bespoke/base/file.h"
+#include "bespoke/base/text.h"
 #include "bespoke/io/jpeg.h"
 #include "bespoke/io/png.h"
 #include "bespoke/io/wav.h"
@@ -15,6 +15,8 @@
 #include "dataset_file.h"
 
 namespace bespoke {
+
+using namespace detail;
 
 namespace {
 

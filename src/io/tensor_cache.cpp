@@ -3,11 +3,13 @@
 #include <fmt/ranges.h>
 #include <torch/torch.h>
 
-#include "bespoke/core/error.h"
-#include "bespoke/core/file.h"
-#include "bespoke/core/sha256.h"
+#include "bespoke/base/error.h"
+#include "bespoke/base/file.h"
+#include "bespoke/base/sha256.h"
 
 namespace bespoke {
+
+using namespace detail;
 
 namespace {
 

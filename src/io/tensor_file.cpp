@@ -3,12 +3,14 @@
 #include <fmt/ranges.h>
 #include <torch/torch.h>
 
-#include "bespoke/core/error.h"
-#include "bespoke/core/text.h"
+#include "bespoke/base/error.h"
+#include "bespoke/base/text.h"
 #include "bespoke/io/npy.h"
 #include "bespoke/io/safetensors.h"
 
 namespace bespoke {
+
+using namespace detail;
 
 namespace {
 

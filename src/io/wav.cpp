@@ -3,7 +3,7 @@
 #include <fmt/ranges.h>
 #include <torch/torch.h>
 
-#include "bespoke/core/error.h"
+#include "bespoke/base/error.h"
 
 #ifdef BESPOKE_WITH_SNDFILE
 
@@ -13,9 +13,11 @@
 #include <cstring>
 #include <memory>
 
-#include "bespoke/core/file.h"
+#include "bespoke/base/file.h"
 
 namespace bespoke {
+
+using namespace detail;
 
 namespace {
 

@@ -1,6 +1,6 @@
 // In place of zip.cpp where libzip was not found.
 
-#include "bespoke/core/error.h"
+#include "bespoke/base/error.h"
 #include "bespoke/io/zip.h"
 
 namespace bespoke {

@@ -6,14 +6,17 @@
 #include <chrono>
 #include <limits>
 
-#include "bespoke/core/batches.h"
-#include "bespoke/core/clock.h"
-#include "bespoke/core/error.h"
-#include "bespoke/core/psnr.h"
+#include "bespoke/base/batches.h"
+#include "bespoke/base/clock.h"
+#include "bespoke/base/error.h"
+#include "bespoke/tensor/errors.h"
 #include "bespoke/model/fields.h"
-#include "bespoke/solver/sampler.h"
+#include "bespoke/sample/in_batches.h"
+#include "bespoke/sample/sampler.h"
 
 namespace bespoke {
+
+using namespace detail;
 
 namespace {
 
@@ -132,7 +135,7 @@ int count_model_calls(const NsSolver& solver, const GuidanceWeight& guidance) {
   return calls;
 }
 
-ComparisonRow summarise(const Contender& contender, const Record& record,
+ComparisonRow summarise(const NamedSolver& contender, const Record& record,
                         const std::vector<double>& powers, const CompareOptions& options) {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   ComparisonRow row;
@@ -181,39 +184,23 @@ std::function<void(double)> part_of(const std::function<void(double)>& whole, do
 
 }  // namespace
 
-ReferenceResult reference_in_batches(const ModelPtr& model, const torch::Tensor& x0,
-                                     const Conditions& conditions, const CompareOptions& options) {
-  std::vector<torch::Tensor> samples, evaluations;
-  const auto work = [&](int64_t begin, int64_t end, const auto& report) {
-    ReferenceOptions own;
-    own.tolerances = options.tolerances;
-    own.on_progress = report;
-    own.first_sample = begin;
-    const auto part = reference(model, x0.slice(0, begin, end), slice(conditions, begin, end), own);
-    samples.push_back(part.x.to(torch::kCPU, x0.scalar_type()));
-    evaluations.push_back(part.evaluations.cpu());
-  };
-  for_each_batch(x0.size(0), options.batch, options.on_progress, work);
-  return {torch::cat(samples), torch::cat(evaluations)};
-}
-
-Comparison compare(const ModelPtr& model, const std::vector<Contender>& contenders,
+Comparison compare(const ModelPtr& model, const std::vector<NamedSolver>& contenders,
                    const torch::Tensor& x0, const Conditions& conditions,
                    const CompareOptions& options) {
   const VelocityField field(model);
   // The reference counts as one unit of progress, every solver as another.
   const double begin_solvers =
       options.reference ? 0 : 1 / static_cast<double>(contenders.size() + 1);
-  CompareOptions first_part = options;
-  first_part.on_progress = part_of(options.on_progress, 0, begin_solvers);
-  const ReferenceResult known = options.reference
-                                    ? *options.reference
-                                    : reference_in_batches(model, x0, conditions, first_part);
+  const Batching first_part = {options.batch, 0, part_of(options.on_progress, 0, begin_solvers), {}};
+  const ReferenceResult known =
+      options.reference
+          ? *options.reference
+          : reference_in_batches(model, x0, conditions, options.tolerances, first_part);
 
   Truth truth(options.keep);
   std::vector<Record> records(contenders.size(), Record(options.keep));
   const auto work = [&](int64_t begin, int64_t end, const auto& report) {
-    const auto exact = known.x.slice(0, begin, end).to(x0.device());
+    const auto exact = known.x.slice(0, begin, end).to(x0.device(), x0.scalar_type());
     const Round round{field, x0.slice(0, begin, end), slice(conditions, begin, end), begin,
                       expected_of(exact, begin, options, truth)};
     for (size_t k = 0; k < contenders.size(); ++k) {

@@ -3,10 +3,12 @@
 #include <fmt/ranges.h>
 #include <torch/torch.h>
 
-#include "bespoke/core/batches.h"
-#include "bespoke/core/error.h"
+#include "bespoke/base/batches.h"
+#include "bespoke/base/error.h"
 
 namespace bespoke {
+
+using namespace detail;
 
 namespace {
 

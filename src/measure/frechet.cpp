@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "bespoke/core/error.h"
+#include "bespoke/base/error.h"
 
 namespace bespoke {
 

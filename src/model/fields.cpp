@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "bespoke/core/combine.h"
+#include "bespoke/tensor/combine.h"
 
 namespace bespoke {
 

@@ -7,8 +7,9 @@
 #include <cmath>
 #include <utility>
 
-#include "bespoke/core/error.h"
-#include "bespoke/core/noise.h"
+#include "bespoke/base/error.h"
+#include "bespoke/base/random.h"
+#include "bespoke/tensor/noise.h"
 
 namespace bespoke {
 

@@ -1,8 +1,10 @@
+#include "bespoke/model/model.h"
+
 #include <torch/torch.h>
 
 #include <limits>
 
-#include "bespoke/model/model.h"
+#include "bespoke/tensor/noise.h"
 
 namespace bespoke {
 
@@ -17,6 +19,14 @@ double safe_margin(const Model& model) {
     default:
       return safe_margin(double{std::numeric_limits<float>::epsilon()});
   }
+}
+
+torch::ScalarType state_dtype(const Model& model) {
+  return model.dtype() == torch::kDouble ? torch::kDouble : torch::kFloat;
+}
+
+torch::Tensor starting_noise(const Model& model, uint64_t seed, uint64_t first, int64_t count) {
+  return model.schedule()->source_std() * normal_noise(seed, first, count, model.sample_shape());
 }
 
 Conditions select(const Conditions& conditions, const torch::Tensor& index) {

@@ -7,12 +7,14 @@
 #include <limits>
 #include <sstream>
 
-#include "bespoke/core/error.h"
-#include "bespoke/core/file.h"
-#include "bespoke/core/sha256.h"
-#include "bespoke/core/text.h"
+#include "bespoke/base/error.h"
+#include "bespoke/base/file.h"
+#include "bespoke/base/sha256.h"
+#include "bespoke/base/text.h"
 
 namespace bespoke {
+
+using namespace detail;
 
 namespace {
 

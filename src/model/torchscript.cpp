@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "bespoke/core/combine.h"
-#include "bespoke/core/error.h"
+#include "bespoke/tensor/combine.h"
+#include "bespoke/base/error.h"
 #include "bespoke/model/fields.h"
 #include "script_module.h"
 

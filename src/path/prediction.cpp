@@ -4,10 +4,12 @@
 #include <cmath>
 #include <limits>
 
-#include "bespoke/core/error.h"
-#include "bespoke/core/text.h"
+#include "bespoke/base/error.h"
+#include "bespoke/base/text.h"
 
 namespace bespoke {
+
+using namespace detail;
 
 const std::vector<std::string>& prediction_names() {
   static const std::vector<std::string> names = {"velocity", "noise", "data", "v", "edm"};

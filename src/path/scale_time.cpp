@@ -3,7 +3,7 @@
 #include <cmath>
 #include <utility>
 
-#include "bespoke/core/error.h"
+#include "bespoke/base/error.h"
 
 namespace bespoke {
 

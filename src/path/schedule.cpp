@@ -6,13 +6,15 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "bespoke/core/error.h"
-#include "bespoke/core/file.h"
-#include "bespoke/core/json_checks.h"
-#include "bespoke/core/spec.h"
-#include "bespoke/core/text.h"
+#include "bespoke/base/error.h"
+#include "bespoke/base/file.h"
+#include "bespoke/base/json_checks.h"
+#include "bespoke/base/spec.h"
+#include "bespoke/base/text.h"
 
 namespace bespoke {
+
+using namespace detail;
 
 namespace {
 

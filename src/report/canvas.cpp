@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "bespoke/core/error.h"
-#include "bespoke/core/text.h"
+#include "bespoke/base/error.h"
+#include "bespoke/base/text.h"
 #include "bespoke/report/chart.h"
 
 namespace bespoke {
+
+using namespace detail;
 
 namespace {
 

@@ -1,6 +1,6 @@
 // In place of canvas.cpp where cairo was not found.
 
-#include "bespoke/core/error.h"
+#include "bespoke/base/error.h"
 #include "bespoke/report/chart.h"
 #include "canvas.h"
 

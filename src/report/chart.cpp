@@ -4,7 +4,7 @@
 #include <cmath>
 #include <set>
 
-#include "bespoke/core/error.h"
+#include "bespoke/base/error.h"
 #include "canvas.h"
 #include "heading.h"
 #include "ticks.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "bespoke/core/error.h"
+#include "bespoke/base/error.h"
 #include "bespoke/io/image.h"
 #include "canvas.h"
 #include "heading.h"

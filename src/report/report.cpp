@@ -4,14 +4,16 @@
 
 #include <algorithm>
 
-#include "bespoke/core/error.h"
-#include "bespoke/core/file.h"
-#include "bespoke/core/text.h"
+#include "bespoke/base/error.h"
+#include "bespoke/base/file.h"
+#include "bespoke/base/text.h"
 #include "page.h"
 #include "sections.h"
 #include "template.h"
 
 namespace bespoke {
+
+using namespace detail;
 
 namespace {
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "bespoke/core/base64.h"
-#include "bespoke/core/error.h"
+#include "bespoke/base/base64.h"
+#include "bespoke/base/error.h"
 #include "bespoke/io/image.h"
 #include "bespoke/io/png.h"
 #include "bespoke/io/wav.h"
@@ -13,6 +13,8 @@
 #include "template.h"
 
 namespace bespoke {
+
+using namespace detail;
 
 namespace {
 

@@ -4,11 +4,13 @@
 #include <cmath>
 #include <limits>
 
-#include "bespoke/core/text.h"
+#include "bespoke/base/text.h"
 #include "sections.h"
 #include "template.h"
 
 namespace bespoke {
+
+using namespace detail;
 
 namespace {
 

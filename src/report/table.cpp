@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "bespoke/core/error.h"
-#include "bespoke/core/text.h"
+#include "bespoke/base/error.h"
+#include "bespoke/base/text.h"
 
 namespace bespoke {
+
+using namespace detail;
 
 const std::vector<std::string>& table_format_names() {
   static const std::vector<std::string> names = {"table", "md", "csv", "json"};

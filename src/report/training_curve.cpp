@@ -2,9 +2,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "bespoke/core/text.h"
+#include "bespoke/base/text.h"
 
 namespace bespoke {
+
+using namespace detail;
 
 namespace {
 

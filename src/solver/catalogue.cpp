@@ -3,8 +3,8 @@
 #include <cmath>
 #include <utility>
 
-#include "bespoke/core/error.h"
-#include "bespoke/core/text.h"
+#include "bespoke/base/error.h"
+#include "bespoke/base/text.h"
 #include "bespoke/path/scale_time.h"
 #include "bespoke/solver/dpm_solver.h"
 #include "bespoke/solver/exponential.h"
@@ -14,6 +14,8 @@
 #include "bespoke/solver/unipc.h"
 
 namespace bespoke {
+
+using namespace detail;
 
 namespace {
 

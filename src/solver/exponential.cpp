@@ -4,7 +4,7 @@
 #include <cmath>
 #include <functional>
 
-#include "bespoke/core/error.h"
+#include "bespoke/base/error.h"
 #include "gaussian_step.h"
 #include "quadrature.h"
 

@@ -4,11 +4,13 @@
 #include <cmath>
 #include <functional>
 
-#include "bespoke/core/error.h"
-#include "bespoke/core/spec.h"
-#include "bespoke/core/text.h"
+#include "bespoke/base/error.h"
+#include "bespoke/base/spec.h"
+#include "bespoke/base/text.h"
 
 namespace bespoke {
+
+using namespace detail;
 
 namespace {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "bespoke/core/error.h"
+#include "bespoke/base/error.h"
 #include "bespoke/solver/trace.h"
 #include "quadrature.h"
 

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "bespoke/core/error.h"
+#include "bespoke/base/error.h"
 
 namespace bespoke {
 

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "bespoke/core/file.h"
+#include "bespoke/base/file.h"
 #include "bespoke/io/image.h"
 #include "bespoke/io/npy.h"
 #include "bespoke/io/png.h"
@@ -14,6 +14,8 @@
 #include "command_line.h"
 
 namespace bespoke {
+
+using namespace detail;
 namespace {
 
 using nlohmann::json;

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <string>
 
-#include "bespoke/core/file.h"
+#include "bespoke/base/file.h"
 #include "temporary_folder.h"
 
 namespace bespoke {

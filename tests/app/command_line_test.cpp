@@ -6,12 +6,14 @@
 #include <nlohmann/json.hpp>
 
 #include "app/command_line.h"
-#include "bespoke/core/file.h"
+#include "bespoke/base/file.h"
 #include "bespoke/io/safetensors.h"
-#include "bespoke/io/solver_file.h"
+#include "bespoke/solver/solver_file.h"
 #include "bespoke/solver/catalogue.h"
 
 namespace bespoke {
+
+using namespace detail;
 namespace {
 
 TEST_F(CommandLine, HelpShowsExamplesAndSucceeds) {

@@ -6,13 +6,15 @@
 
 #include <nlohmann/json.hpp>
 
-#include "bespoke/core/file.h"
-#include "bespoke/core/noise.h"
+#include "bespoke/base/file.h"
+#include "bespoke/tensor/noise.h"
 #include "bespoke/io/png.h"
 #include "bespoke/io/safetensors.h"
 #include "command_line.h"
 
 namespace bespoke {
+
+using namespace detail;
 namespace {
 
 using nlohmann::json;

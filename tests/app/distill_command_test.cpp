@@ -5,11 +5,13 @@
 
 #include <nlohmann/json.hpp>
 
-#include "bespoke/core/folder_lock.h"
-#include "bespoke/io/solver_file.h"
+#include "bespoke/base/folder_lock.h"
+#include "bespoke/solver/solver_file.h"
 #include "command_line.h"
 
 namespace bespoke {
+
+using namespace detail;
 namespace {
 
 using nlohmann::json;

@@ -5,7 +5,7 @@
 
 #include "app/command_line.h"
 #include "bespoke/io/npy.h"
-#include "bespoke/io/pair_store.h"
+#include "bespoke/recipe/pair_store.h"
 
 namespace bespoke {
 namespace {

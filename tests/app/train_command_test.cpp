@@ -4,11 +4,13 @@
 
 #include <fstream>
 
-#include "bespoke/core/folder_lock.h"
+#include "bespoke/base/folder_lock.h"
 #include "bespoke/io/dataset.h"
 #include "command_line.h"
 
 namespace bespoke {
+
+using namespace detail;
 namespace {
 
 class TrainCommand : public CommandLine {

@@ -3,8 +3,8 @@
 
 #include <cstdio>
 
-#include "bespoke/core/error.h"
-#include "bespoke/core/file.h"
+#include "bespoke/base/error.h"
+#include "bespoke/base/file.h"
 #include "report/made_up_report.h"
 
 namespace {

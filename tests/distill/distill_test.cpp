@@ -7,8 +7,8 @@
 #include <limits>
 #include <map>
 
-#include "bespoke/core/error.h"
-#include "bespoke/solver/sampler.h"
+#include "bespoke/base/error.h"
+#include "bespoke/sample/sampler.h"
 #include "problem.h"
 
 namespace bespoke {

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "bespoke/core/error.h"
-#include "bespoke/core/noise.h"
+#include "bespoke/base/error.h"
+#include "bespoke/tensor/noise.h"
 #include "bespoke/solver/catalogue.h"
 
 namespace bespoke {

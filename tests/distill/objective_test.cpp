@@ -5,9 +5,9 @@
 #include <cmath>
 #include <set>
 
-#include "bespoke/core/psnr.h"
+#include "bespoke/base/psnr.h"
 #include "bespoke/distill/family.h"
-#include "bespoke/solver/sampler.h"
+#include "bespoke/sample/sampler.h"
 #include "problem.h"
 
 namespace bespoke {

@@ -5,7 +5,7 @@
 #include "bespoke/distill/objective.h"
 #include "bespoke/model/fields.h"
 #include "bespoke/solver/catalogue.h"
-#include "bespoke/solver/reference.h"
+#include "bespoke/sample/reference.h"
 #include "support.h"
 
 namespace bespoke::testing {

@@ -6,8 +6,8 @@
 
 #include <limits>
 
-#include "bespoke/core/error.h"
-#include "bespoke/core/file.h"
+#include "bespoke/base/error.h"
+#include "bespoke/base/file.h"
 #include "bespoke/io/png.h"
 #include "bespoke/io/safetensors.h"
 #include "bespoke/io/wav.h"
@@ -19,6 +19,8 @@
 #include "zip_bytes.h"
 
 namespace bespoke {
+
+using namespace detail;
 namespace {
 
 namespace fs = std::filesystem;

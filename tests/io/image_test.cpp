@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "bespoke/core/error.h"
+#include "bespoke/base/error.h"
 
 namespace bespoke {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "bespoke/core/error.h"
+#include "bespoke/base/error.h"
 #include "hex.h"
 #include "jpeg_bytes.h"
 #include "refusal.h"

@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "bespoke/core/error.h"
-#include "bespoke/core/file.h"
+#include "bespoke/base/error.h"
+#include "bespoke/base/file.h"
 #include "refusal.h"
 #include "temporary_folder.h"
 
 namespace bespoke {
+
+using namespace detail;
 namespace {
 
 class Npy : public ::testing::Test {

@@ -3,13 +3,15 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "bespoke/core/error.h"
-#include "bespoke/core/file.h"
+#include "bespoke/base/error.h"
+#include "bespoke/base/file.h"
 #include "hex.h"
 #include "refusal.h"
 #include "temporary_folder.h"
 
 namespace bespoke {
+
+using namespace detail;
 namespace {
 
 using testing::from_hex;

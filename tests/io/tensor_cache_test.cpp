@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "bespoke/core/error.h"
-#include "bespoke/core/file.h"
-#include "bespoke/core/sha256.h"
+#include "bespoke/base/error.h"
+#include "bespoke/base/file.h"
+#include "bespoke/base/sha256.h"
 #include "temporary_folder.h"
 
 namespace bespoke {
+
+using namespace detail;
 namespace {
 
 using nlohmann::json;

@@ -5,12 +5,14 @@
 
 #include <limits>
 
-#include "bespoke/core/error.h"
-#include "bespoke/core/file.h"
+#include "bespoke/base/error.h"
+#include "bespoke/base/file.h"
 #include "refusal.h"
 #include "temporary_folder.h"
 
 namespace bespoke {
+
+using namespace detail;
 namespace {
 
 std::string number(uint32_t value, int bytes) {

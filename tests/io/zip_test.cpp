@@ -2,14 +2,16 @@
 
 #include <gtest/gtest.h>
 
-#include "bespoke/core/error.h"
-#include "bespoke/core/file.h"
+#include "bespoke/base/error.h"
+#include "bespoke/base/file.h"
 #include "hex.h"
 #include "refusal.h"
 #include "temporary_folder.h"
 #include "zip_bytes.h"
 
 namespace bespoke {
+
+using namespace detail;
 namespace {
 
 using testing::zip_bytes;

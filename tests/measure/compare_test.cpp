@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "bespoke/core/error.h"
+#include "bespoke/base/error.h"
 #include "bespoke/solver/catalogue.h"
 #include "support.h"
 
@@ -15,7 +15,7 @@ TEST(Compare, DoesNotDependOnTheBatchSize) {
   const ModelPtr model =
       mixture_model(testing::small_mixture(), fm_ot_schedule(), Prediction::velocity);
   const auto x0 = testing::starting_noise(*model, 10);
-  const std::vector<Contender> list = {
+  const std::vector<NamedSolver> list = {
       {"euler", make_solver("euler", {8, fm_ot_schedule(), "", false})},
       {"rk4", make_solver("rk4", {8, fm_ot_schedule(), "", false})}};
   CompareOptions whole, parts;
@@ -39,13 +39,13 @@ class CompareTest : public ::testing::Test {
  protected:
   CompareTest() { options_.tolerances = {1e-8, 1e-8}; }
 
-  static Contender contender(const std::string& name, int nfe) {
+  static NamedSolver contender(const std::string& name, int nfe) {
     return {name, make_solver(name, {nfe, fm_ot_schedule(), "", false})};
   }
 
   // Overflows float64 within a few steps.
-  static Contender exploding() {
-    Contender euler = contender("euler", 4);
+  static NamedSolver exploding() {
+    NamedSolver euler = contender("euler", 4);
     for (double& a : euler.solver.a) a = 1e200;
     for (auto& row : euler.solver.b) row.assign(row.size(), 1e200);
     return {"exploding", euler.solver};
@@ -108,7 +108,7 @@ TEST_F(CompareTest, FeaturesThatFailForOneSolverCostItOnlyTheDistance) {
     if (x.abs().max().item<double>() > most) throw Error(ErrorKind::diverged, "infinite");
     return x;
   };
-  Contender wild = contender("euler", 2);
+  NamedSolver wild = contender("euler", 2);
   wild.solver.a.back() = 100;
   const auto result = compare(model_, {wild, contender("rk4", 16)}, x0_, {}, options_);
   EXPECT_TRUE(std::isfinite(result.rows[0].psnr));

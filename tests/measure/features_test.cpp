@@ -4,7 +4,7 @@
 #include <torch/script.h>
 #include <torch/torch.h>
 
-#include "bespoke/core/error.h"
+#include "bespoke/base/error.h"
 #include "refusal.h"
 #include "support.h"
 #include "temporary_folder.h"

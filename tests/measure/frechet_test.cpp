@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "bespoke/core/noise.h"
+#include "bespoke/tensor/noise.h"
 #include "refusal.h"
 #include "support.h"
 

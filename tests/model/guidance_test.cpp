@@ -6,8 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "bespoke/core/combine.h"
-#include "bespoke/core/error.h"
+#include "bespoke/tensor/combine.h"
+#include "bespoke/base/error.h"
 #include "bespoke/model/fields.h"
 #include "support.h"
 

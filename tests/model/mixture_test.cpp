@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "bespoke/core/error.h"
+#include "bespoke/base/error.h"
 #include "bespoke/model/fields.h"
 #include "bespoke/model/guidance.h"
 #include "support.h"

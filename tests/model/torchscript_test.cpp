@@ -9,16 +9,18 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "bespoke/core/error.h"
-#include "bespoke/core/file.h"
-#include "bespoke/core/sha256.h"
+#include "bespoke/base/error.h"
+#include "bespoke/base/file.h"
+#include "bespoke/base/sha256.h"
 #include "bespoke/model/fields.h"
 #include "bespoke/solver/catalogue.h"
-#include "bespoke/solver/sampler.h"
+#include "bespoke/sample/sampler.h"
 #include "support.h"
 #include "temporary_folder.h"
 
 namespace bespoke {
+
+using namespace detail;
 namespace {
 
 namespace fs = std::filesystem;

@@ -6,7 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "bespoke/core/error.h"
+#include "bespoke/base/error.h"
 
 namespace bespoke {
 namespace {

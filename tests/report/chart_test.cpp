@@ -5,8 +5,8 @@
 
 #include <cmath>
 
-#include "bespoke/core/error.h"
-#include "bespoke/core/file.h"
+#include "bespoke/base/error.h"
+#include "bespoke/base/file.h"
 #include "bespoke/io/png.h"
 #include "bespoke/report/comparison_grid.h"
 #include "bespoke/report/report_pictures.h"
@@ -14,6 +14,8 @@
 #include "temporary_folder.h"
 
 namespace bespoke {
+
+using namespace detail;
 namespace {
 
 torch::Tensor pixels_of(const std::string& png) {

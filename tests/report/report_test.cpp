@@ -6,14 +6,16 @@
 
 #include <nlohmann/json.hpp>
 
-#include "bespoke/core/error.h"
-#include "bespoke/core/file.h"
+#include "bespoke/base/error.h"
+#include "bespoke/base/file.h"
 #include "bespoke/io/image.h"
 #include "bespoke/io/png.h"
 #include "made_up_report.h"
 #include "temporary_folder.h"
 
 namespace bespoke {
+
+using namespace detail;
 namespace {
 
 using testing::made_up_audio_report;

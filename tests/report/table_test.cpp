@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "bespoke/core/error.h"
+#include "bespoke/base/error.h"
 
 namespace bespoke {
 namespace {

@@ -4,11 +4,11 @@
 
 #include <set>
 
-#include "bespoke/core/error.h"
+#include "bespoke/base/error.h"
 #include "bespoke/model/fields.h"
 #include "bespoke/solver/multistep.h"
-#include "bespoke/solver/reference.h"
-#include "bespoke/solver/sampler.h"
+#include "bespoke/sample/reference.h"
+#include "bespoke/sample/sampler.h"
 #include "support.h"
 
 namespace bespoke {

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "bespoke/core/error.h"
+#include "bespoke/base/error.h"
 
 namespace bespoke {
 namespace {

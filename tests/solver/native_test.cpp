@@ -3,12 +3,12 @@
 
 #include <map>
 
-#include "bespoke/core/error.h"
-#include "bespoke/core/text.h"
+#include "bespoke/base/error.h"
+#include "bespoke/base/text.h"
 #include "bespoke/model/fields.h"
 #include "bespoke/solver/catalogue.h"
 #include "bespoke/solver/grid.h"
-#include "bespoke/solver/sampler.h"
+#include "bespoke/sample/sampler.h"
 #include "catalogue_names.h"
 #include "native_dpm.h"
 #include "native_exponential.h"
@@ -16,6 +16,8 @@
 #include "support.h"
 
 namespace bespoke {
+
+using namespace detail;
 namespace {
 
 using native::BVariant;

@@ -4,11 +4,11 @@
 
 #include <cmath>
 
-#include "bespoke/core/error.h"
+#include "bespoke/base/error.h"
 #include "bespoke/model/fields.h"
 #include "bespoke/solver/catalogue.h"
 #include "bespoke/solver/runge_kutta.h"
-#include "bespoke/solver/sampler.h"
+#include "bespoke/sample/sampler.h"
 #include "support.h"
 
 namespace bespoke {

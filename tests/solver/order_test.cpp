@@ -4,16 +4,18 @@
 #include <string>
 #include <vector>
 
-#include "bespoke/core/text.h"
+#include "bespoke/base/text.h"
 #include "bespoke/model/fields.h"
 #include "bespoke/solver/catalogue.h"
 #include "bespoke/solver/grid.h"
-#include "bespoke/solver/reference.h"
-#include "bespoke/solver/sampler.h"
+#include "bespoke/sample/reference.h"
+#include "bespoke/sample/sampler.h"
 #include "catalogue_names.h"
 #include "support.h"
 
 namespace bespoke {
+
+using namespace detail;
 namespace {
 
 using torch::Tensor;

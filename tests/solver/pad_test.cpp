@@ -2,7 +2,7 @@
 
 #include "bespoke/model/fields.h"
 #include "bespoke/solver/catalogue.h"
-#include "bespoke/solver/sampler.h"
+#include "bespoke/sample/sampler.h"
 #include "support.h"
 
 namespace bespoke {

@@ -7,8 +7,8 @@
 
 #include "../support.h"
 #include "../temporary_folder.h"
-#include "bespoke/core/error.h"
-#include "bespoke/core/file.h"
+#include "bespoke/base/error.h"
+#include "bespoke/base/file.h"
 #include "teachers/classifier.h"
 #include "teachers/export.h"
 #include "teachers/transformer.h"
@@ -16,6 +16,8 @@
 #include "teachers/weights.h"
 
 namespace bespoke {
+
+using namespace detail;
 namespace {
 
 using testing::relative_error;

@@ -6,7 +6,7 @@
 
 #include "../support.h"
 #include "../temporary_folder.h"
-#include "bespoke/core/error.h"
+#include "bespoke/base/error.h"
 #include "bespoke/path/prediction.h"
 #include "teachers/objective.h"
 #include "teachers/trainer.h"

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +11,7 @@
 #include "bespoke/distill/levenberg_marquardt.h"
 #include "bespoke/distill/objective.h"
 #include "bespoke/distill/state.h"
+#include "bespoke/solver/named_solver.h"
 
 namespace bespoke {
 
@@ -29,10 +30,19 @@ struct DistillProgress {
 enum class Verdict { go_on, stop };
 
 struct DistillOptions {
-  FamilyPtr family;
-  // Solvers to begin from. Of several, the best four after the first measurement on the validation
-  // pairs go on, the best two after the second and the best one after the third.
-  std::vector<NsSolver> starts;
+  int nfe = 8;
+  FamilyPtr family;  // null: bns_family(nfe)
+  // What the solvers named are for. Its schedule is needed where starts are automatic; whoever
+  // distils a model fills it in.
+  FieldDescription field;
+
+  // Solvers to begin from, as `optimizer` and `family` need them where there are none: for
+  // Levenberg-Marquardt and BNS the nearest of start_candidates on each of automatic_grids, for
+  // all others plain_starts. Of several, the best four after the first measurement on the
+  // validation pairs go on, the best two after the second and the best one after the third.
+  std::vector<NamedSolver> starts;
+  // The result for fewer evaluations: padded it is as good, and automatic starts include it.
+  std::optional<NsSolver> neighbour;
 
   Optimizer optimizer = Optimizer::levenberg_marquardt;
   LmOptions lm;
@@ -52,12 +62,15 @@ struct DistillOptions {
   double least_gain = 0.05;
 
   uint64_t seed = 0;
-  ObjectiveOptions objective;
+  double peak = kUnitPeak;  // peak-to-peak range of what is measured, for PSNR
+
+  // Told what is done before the first iteration, and the fraction of it.
+  std::function<void(const std::string& what, double fraction)> on_progress;
 
   // Called after each iteration with a state from which `distill` goes on as if it had not stopped.
   std::function<Verdict(const DistillProgress&, const DistillState&)> on_iteration;
 
-  // Throws a usage error that names the option.
+  // Throws a usage error that says what is wrong.
   void validate() const;
 };
 
@@ -67,24 +80,26 @@ std::string to_string(Ending ending);
 
 struct DistillSummary {
   NsSolver solver;             // the best on the validation pairs
-  size_t start = 0;            // the start it came from
+  std::string start;           // the start it came from
   double initial_psnr = 0;     // of that start, on the validation pairs, decibels
   double validation_psnr = 0;  // of the solver
   double training_psnr = 0;    // of the solver, on all training pairs; NaN if it diverges there
   int64_t iterations = 0;      // of that start
-  Counts training, validation;
+  Counts screening, training, validation;
   double seconds = 0;
   Ending ending = Ending::iterations;
   std::string message;  // what diverged, or empty
+
+  // All of it in one paragraph, for people.
+  std::string brief_report() const;
 };
 
 // Finds the solver of the family that best reproduces the model's own samples: minimises the mean
-// log error on the training pairs and keeps the iterate that is best on the validation pairs.
-// On the CPU, with a field whose bits do not depend on threads, a run is the same to the last bit
-// each time, and so is one that was interrupted after any iteration and continued from its state.
-// Where the loss stops being finite the best solver so far is returned, as diverged.
-DistillSummary distill(const std::shared_ptr<const Field>& field, const Pairs& training,
-                       const Pairs& validation, const DistillOptions& options,
-                       DistillState state = {});
+// log error on the training samples and keeps the iterate that is best on the validation samples.
+// On the CPU, with an objective whose bits do not depend on threads, a run is the same to the last
+// bit each time, and so is one that was interrupted after any iteration and continued from its
+// state. Where the loss stops being finite the best solver so far is returned, as diverged.
+DistillSummary distill(const Objective& training, const Objective& validation,
+                       const DistillOptions& options, DistillState state = {});
 
 }  // namespace bespoke

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "bespoke/core/matrix.h"
+#include "bespoke/base/matrix.h"
 #include "bespoke/solver/ns_solver.h"
 
 namespace bespoke {

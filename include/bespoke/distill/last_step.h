@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "bespoke/core/matrix.h"
+#include "bespoke/base/matrix.h"
 
 namespace bespoke {
 

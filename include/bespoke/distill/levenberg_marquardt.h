@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "bespoke/core/matrix.h"
+#include "bespoke/base/matrix.h"
 #include "bespoke/distill/family.h"
 #include "bespoke/distill/objective.h"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "bespoke/distill/adam.h"
-#include "bespoke/distill/adjoint.h"
+#include "bespoke/distill/counts.h"
 #include "bespoke/distill/levenberg_marquardt.h"
 
 namespace bespoke {
@@ -16,6 +16,7 @@ Optimizer parse_optimizer(const std::string& name);  // "lm" or "adam"
 
 // Where one start has got to.
 struct StartState {
+  std::string name;
   std::vector<double> theta;
   std::vector<double> average;  // of theta over iterations; empty before the first
   int64_t iteration = 0;        // done; all randomness is drawn from (seed, iteration)
@@ -39,7 +40,7 @@ struct DistillState {
 
   std::vector<StartState> starts;
   int64_t chosen = -1;  // the start that goes on; -1 while they are on trial
-  Counts training, validation;
+  Counts screening, training, validation;
   double seconds = 0;
 };
 

@@ -5,19 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "bespoke/core/psnr.h"
+#include "bespoke/base/psnr.h"
 #include "bespoke/measure/features.h"
-#include "bespoke/model/guidance_weight.h"
+#include "bespoke/path/guidance_weight.h"
 #include "bespoke/model/model.h"
-#include "bespoke/solver/ns_solver.h"
-#include "bespoke/solver/reference.h"
+#include "bespoke/solver/named_solver.h"
+#include "bespoke/sample/reference.h"
 
 namespace bespoke {
-
-struct Contender {
-  std::string name;
-  NsSolver solver;
-};
 
 struct CompareOptions {
   int64_t batch = 64;
@@ -66,13 +61,9 @@ struct Comparison {
   torch::Tensor reference_samples;  // as ComparisonRow's samples
 };
 
-// The model's own samples from x0 [count, ...], in x0's type and on the CPU.
-ReferenceResult reference_in_batches(const ModelPtr& model, const torch::Tensor& x0,
-                                     const Conditions& conditions, const CompareOptions& options);
-
 // How near each solver's samples come to the model's own, from the same noise x0 [count, ...]. A
 // solver that diverges does not stop the others.
-Comparison compare(const ModelPtr& model, const std::vector<Contender>& contenders,
+Comparison compare(const ModelPtr& model, const std::vector<NamedSolver>& contenders,
                    const torch::Tensor& x0, const Conditions& conditions,
                    const CompareOptions& options);
 

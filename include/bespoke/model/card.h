@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "bespoke/core/jet.h"
+#include "bespoke/base/jet.h"
 #include "bespoke/path/prediction.h"
 #include "bespoke/path/schedule.h"
 

@@ -2,7 +2,7 @@
 
 #include <functional>
 
-#include "bespoke/core/jet.h"
+#include "bespoke/base/jet.h"
 #include "bespoke/model/model.h"
 #include "bespoke/path/scale_time.h"
 

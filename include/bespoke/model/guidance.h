@@ -1,6 +1,6 @@
 #pragma once
 
-#include "bespoke/model/guidance_weight.h"
+#include "bespoke/path/guidance_weight.h"
 #include "bespoke/model/model.h"
 
 namespace bespoke {

@@ -2,6 +2,7 @@
 
 #include <torch/types.h>
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -36,10 +37,17 @@ class Model {
   virtual torch::ScalarType dtype() const = 0;
 };
 
+using ModelPtr = std::shared_ptr<const Model>;
+
 // safe_margin of the model's precision.
 double safe_margin(const Model& model);
 
-using ModelPtr = std::shared_ptr<const Model>;
+// The type states are kept in: float64 for float64 models, float32 for all others.
+torch::ScalarType state_dtype(const Model& model);
+
+// [count, shape...] float64, where samples first ... first + count - 1 of the seed start: standard
+// normal noise, scaled as the model's path asks for.
+torch::Tensor starting_noise(const Model& model, uint64_t seed, uint64_t first, int64_t count);
 
 // A velocity field u(t, x), the right-hand side of the sampling ODE.
 class Field {

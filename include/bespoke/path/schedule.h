@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "bespoke/core/jet.h"
+#include "bespoke/base/jet.h"
 
 namespace bespoke {
 

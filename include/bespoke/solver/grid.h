@@ -7,7 +7,9 @@
 
 namespace bespoke {
 
+namespace detail {
 struct Spec;
+}
 
 // Where a solver's steps begin and end. Users name a grid with its options, for instance
 // "uniform-lambda", "karras:rho=7,sigma_min=0.002" or "custom:0,0.3,0.7,1".
@@ -15,7 +17,7 @@ struct GridEntry {
   std::string name;
   std::string description;
   std::vector<std::string> options;
-  std::vector<double> (*make)(const Spec&, int steps, const Schedule&);
+  std::vector<double> (*make)(const detail::Spec&, int steps, const Schedule&);
 };
 const std::vector<GridEntry>& grid_registry();
 

@@ -1,4 +1,4 @@
-#include <bespoke/io/solver_file.h>
+#include <bespoke/solver/solver_file.h>
 #include <bespoke/solver/catalogue.h>
 
 #include <cstdio>

@@ -1,0 +1,363 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "bespoke/base/error.h"
+#include "bespoke/base/progress.h"
+#include "bespoke/base/text.h"
+#include "bespoke/measure/best_of_catalogue.h"
+#include "bespoke/measure/compare.h"
+#include "bespoke/sample/in_batches.h"
+#include "bespoke/report/table.h"
+#include "options/cache_options.h"
+#include "options/condition_options.h"
+#include "commands/commands.h"
+#include "runs/compare_cache.h"
+#include "runs/compare_report.h"
+#include "runs/compare_tables.h"
+#include "options/feature_options.h"
+#include "options/format_options.h"
+#include "options/model_options.h"
+#include "runs/real_data.h"
+#include "options/report_options.h"
+#include "options/solver_options.h"
+#include "options/space_options.h"
+#include "options/samples_options.h"
+
+namespace bespoke {
+
+using namespace detail;
+
+namespace {
+
+constexpr char kBest[] = "best";  // of the catalogue, on its best grid
+
+struct CompareCommandOptions {
+  ModelOptions model;
+  SamplesOptions samples;
+  SolverOptions solver;
+  std::string solvers = "euler,midpoint,heun,ab2,ddim,dpm++2m,unipc2-bh2,exp-ab2-noise,deis-t-ab2";
+  std::string nfe = "4-16+4";
+  std::string format = "table";
+  double tolerance = 1e-6;
+  std::string space = "sample";
+  bool details = false;
+  FeatureNetworkOptions features;
+  std::string real;
+  CacheOptions cache;
+  ReportOptions report;
+};
+
+// The options as they apply to one of several solvers: files are finished, and only some methods
+// have an order to lower.
+SolverOptions options_for(const SolverName& name, const SolverOptions& options) {
+  if (name.is_file()) return {};
+  SolverOptions own = options;
+  own.lower_order_final = own.lower_order_final && entry_of(name).can_lower_order;
+  return own;
+}
+
+// What is compared: each by its whole name, with those that are files, and which solvers `best` is.
+struct Contenders {
+  std::vector<NamedSolver> solvers;
+  std::map<std::string, SolverFile> files;
+  std::vector<std::string> notes;
+};
+
+// A catalogue solver at every NFE it can spend.
+void add_by_name(const std::string& text, const CompareCommandOptions& options,
+                 const FieldDescription& field, const std::vector<int64_t>& nfes,
+                 Contenders& contenders) {
+  const SolverName typed = SolverName::parse(text);
+  const SolverOptions own = options_for(typed, options.solver);
+  const CatalogueEntry entry = entry_of(typed);
+  const auto add = [&](int64_t nfe) {
+    const SolverFile file = resolve(text, static_cast<int>(nfe), field, own);
+    contenders.solvers.push_back({to_string(completed(text, own)), file.solver});
+  };
+  const size_t before = contenders.solvers.size();
+  for (const int64_t nfe : nfes) {
+    if (entry.steps(static_cast<int>(nfe)) > 0) add(nfe);
+  }
+  // None fits: building the first one says which would.
+  if (contenders.solvers.size() == before) add(nfes.front());
+}
+
+// Pairs that `best` is chosen on: of another seed than any figure.
+Pairs selection_pairs(const CompareCommandOptions& options, const OpenModel& open,
+                      const std::vector<std::string>& conditions) {
+  constexpr int64_t kCount = 24, kSeed = 0x62657374;
+  Progress progress("reference for best");
+  PairSource source;
+  source.seed = kSeed;
+  source.count = kCount;
+  source.tolerances = {options.tolerance, options.tolerance};
+  source.conditions = read_conditions(open.card.conditions, conditions, kCount);
+  PairRun run;
+  run.batch = options.model.batch;
+  run.device = open.device;
+  run.on_progress = [&](double done) { progress.update(done); };
+  return make_pairs(guided(open, source.conditions), source, run)
+      .to(open.device, open.state_dtype());
+}
+
+void add_best(const CompareCommandOptions& options, const OpenModel& open,
+              const std::vector<int64_t>& nfes, Contenders& contenders) {
+  const Pairs pairs = selection_pairs(options, open, options.samples.conditions);
+  const ModelPtr model = guided(open, pairs.conditions);
+  for (const int64_t nfe : nfes) {
+    Progress progress(fmt::format("best of the catalogue, {} NFE", nfe));
+    const NamedSolver best =
+        best_of_catalogue(model, static_cast<int>(nfe), open.field(), pairs,
+                          [&](double done) { progress.update(done); });
+    contenders.notes.push_back(fmt::format("{} at {} NFE is {}", kBest, nfe, best.name));
+    contenders.solvers.push_back({kBest, best.solver});
+  }
+}
+
+// Every solver at every NFE it can spend; a file at its own, which joins the list.
+Contenders find_contenders(const CompareCommandOptions& options, const OpenModel& open,
+                           std::vector<int64_t>& nfes) {
+  const std::vector<int64_t> asked = nfes;
+  Contenders contenders;
+  for (const auto& text : split_solver_names(options.solvers)) {
+    if (text == kBest) {
+      add_best(options, open, asked, contenders);
+    } else if (SolverName::parse(text).is_file()) {
+      const SolverFile file = resolve(text, 0, open.field(), {});
+      contenders.files[text] = file;
+      contenders.solvers.push_back({text, file.solver});
+      nfes.push_back(file.solver.nfe());
+    } else {
+      add_by_name(text, options, open.field(), asked, contenders);
+    }
+  }
+  std::sort(nfes.begin(), nfes.end());
+  nfes.erase(std::unique(nfes.begin(), nfes.end()), nfes.end());
+  return contenders;
+}
+
+// Everything the figures are made of, checked before any of them is computed.
+struct PreparedComparison {
+  OpenModel open;
+  bool decoded = false;  // whether the errors are of what is decoded
+  ChosenSamples chosen;
+  Contenders contenders;
+  std::optional<OpenFeatures> features;
+  TensorCache cache;
+};
+
+PreparedComparison prepare_comparison(const CompareCommandOptions& options,
+                                      std::vector<int64_t>& nfes) {
+  options.features.check();
+  options.report.check();
+  if (!options.real.empty() && options.features.file.empty()) {
+    throw usage_error("--real goes with --features, which the distance to real data is taken in");
+  }
+  if (!options.real.empty()) check_real(options.real);
+  PreparedComparison work;
+  work.cache = open_cache(options.cache);
+  work.open = open_model(options.model);
+  work.decoded = in_decoded_space(work.open, options.space);
+  work.chosen = choose_samples(work.open, options.samples);
+  work.contenders = find_contenders(options, work.open, nfes);
+  if (options.features.file.empty()) return work;
+  work.features = open_features(options.features, work.open);
+  require_enough_samples(work.chosen.count(), work.features->dimension,
+                         fmt::format("--count {}", work.chosen.count()));
+  return work;
+}
+
+struct ComparisonResult {
+  Comparison figures;
+  bool cached_reference = false;
+  int64_t real_count = 0;
+};
+
+CompareOptions library_options(const PreparedComparison& work,
+                               const CompareCommandOptions& options) {
+  CompareOptions result;
+  result.batch = options.model.batch;
+  result.tolerances = {options.tolerance, options.tolerance};
+  result.guidance = work.open.guidance;
+  result.errors_of_decoded = work.decoded;
+  result.peak = value_peak(work.open, work.decoded);
+  if (work.open.decoder) {
+    result.decode = [&](const torch::Tensor& x) { return work.open.decoder->decode(x); };
+  }
+  if (work.features) {
+    result.features = [&](const torch::Tensor& x) { return (*work.features->extractor)(x); };
+  }
+  if (options.report.any()) result.keep = std::min(kReportSamples, work.chosen.count());
+  return result;
+}
+
+// The reference's samples and their statistics, computed now or in an earlier run. Returns whether
+// the samples were there.
+bool find_reference(const PreparedComparison& work, CompareOptions& options) {
+  const nlohmann::json key = work.cache.is_on()
+                                 ? reference_key(work.open, work.chosen, options.tolerances)
+                                 : nlohmann::json();
+  const CachedReference known = cached_reference(work.cache, key, [&] {
+    Progress progress("reference");
+    Batching batching;
+    batching.batch = options.batch;
+    batching.on_progress = [&](double done) { progress.update(done); };
+    ReferenceResult result = reference_in_batches(
+        work.chosen.model, work.chosen.noise, work.chosen.conditions, options.tolerances, batching);
+    result.x = result.x.to(work.chosen.noise.scalar_type());
+    return result;
+  });
+  options.reference = known.result;
+  if (!work.features) return known.found;
+  const auto features = [&](const torch::Tensor& x) {
+    return work.features->of_model_samples(work.open, x.to(work.open.device));
+  };
+  options.reference_statistics = cached_statistics(work.cache, work.features->identity, key, [&] {
+    Progress progress("features of the reference");
+    return feature_statistics(features, known.result.x, options.batch,
+                              [&](double done) { progress.update(done); });
+  });
+  return known.found;
+}
+
+ComparisonResult measure(const PreparedComparison& work, const CompareCommandOptions& options) {
+  ComparisonResult result;
+  CompareOptions library = library_options(work, options);
+  if (!options.real.empty()) {
+    library.real_statistics =
+        real_statistics(options.real, work.open, *work.features, work.cache, library.batch);
+    result.real_count = library.real_statistics->count;
+  }
+  result.cached_reference = find_reference(work, library);
+  Progress progress("comparing");
+  library.on_progress = [&](double done) { progress.update(done); };
+  result.figures =
+      compare(work.chosen.model, work.contenders.solvers, work.chosen.noise, work.chosen.conditions, library);
+  return result;
+}
+
+std::string psnr_title(const PreparedComparison& work, const ComparisonResult& result,
+                       const CompareCommandOptions& options) {
+  return fmt::format(
+      "PSNR in dB (peak-to-peak {:g}, {} space) against the reference ({:.0f} evaluations a "
+      "sample, tolerance {:g}){}{}\n{}",
+      value_peak(work.open, work.decoded), work.decoded ? "decoded" : "sample",
+      result.figures.reference_evaluations, options.tolerance,
+      result.cached_reference ? " (cached)" : "", options.details ? "" : ", by NFE",
+      work.chosen.title);
+}
+
+// "512 features of inception.pt": what every Fréchet distance is relative to.
+std::string features_title(const OpenFeatures& features) {
+  return fmt::format("{} features of {}", features.dimension, features.name);
+}
+
+std::string reference_distance_title(const PreparedComparison& work) {
+  return fmt::format("Fréchet distance to the reference's samples ({} samples, {})",
+                     work.chosen.count(), features_title(*work.features));
+}
+
+std::string real_distance_title(const PreparedComparison& work, const ComparisonResult& result,
+                                const std::string& real) {
+  return fmt::format(
+      "Fréchet distance to the real data {} ({} of them, {} samples, {}); the reference's is "
+      "{:.4g}",
+      real, result.real_count, work.chosen.count(), features_title(*work.features),
+      *result.figures.reference_frechet_to_real);
+}
+
+// For people: one table, or one for each kind of figure by NFE.
+std::string render_for_people(const PreparedComparison& work, const ComparisonResult& result,
+                              const CompareCommandOptions& options, TableFormat format,
+                              const std::vector<int64_t>& nfes) {
+  std::string title = psnr_title(work, result, options);
+  const std::string to_reference = work.features ? reference_distance_title(work) : "";
+  const std::string to_real =
+      options.real.empty() ? "" : real_distance_title(work, result, options.real);
+  if (options.details) {
+    if (!to_reference.empty()) title += "\nfd_ref: " + to_reference;
+    if (!to_real.empty()) title += "\nfd_real: " + to_real;
+    return all_figures(result.figures, work.chosen.title, true).render(format, title);
+  }
+  std::string text = figures_by_nfe(result.figures, nfes, psnr_cell).render(format, title);
+  const auto add = [&](const std::string& heading,
+                       const std::optional<double> ComparisonRow::*distance) {
+    if (heading.empty()) return;
+    const auto cell = [&](const ComparisonRow& row) { return distance_cell(row, row.*distance); };
+    text += "\n" + figures_by_nfe(result.figures, nfes, cell).render(format, heading + ", by NFE");
+  };
+  add(to_reference, &ComparisonRow::frechet_to_reference);
+  add(to_real, &ComparisonRow::frechet_to_real);
+  return text;
+}
+
+void run_compare(const CompareCommandOptions& options) {
+  const TableFormat format = parse_table_format(options.format);
+  std::vector<int64_t> nfes = parse_integer_list(options.nfe, "--nfe");
+  for (const int64_t nfe : nfes) check_nfe(nfe);
+  const PreparedComparison work = prepare_comparison(options, nfes);
+  options.report.make_room();
+  const ComparisonResult result = measure(work, options);
+  const bool for_programs = format == TableFormat::csv || format == TableFormat::json;
+  fmt::print("{}", for_programs
+                       ? all_figures(result.figures, work.chosen.title, false).render(format)
+                       : render_for_people(work, result, options, format, nfes));
+  const ComparedModel compared = {work.open,  work.chosen,   result.figures,
+                                  work.contenders.files, work.contenders.notes, work.decoded,
+                                  options.tolerance};
+  if (!for_programs) {
+    for (const auto& note : work.contenders.notes) fmt::print("{}\n", note);
+  }
+  const std::string finding = for_programs ? "" : headline(report_of_figures(compared));
+  if (!finding.empty()) fmt::print("\n{}\n", finding);
+  if (options.report.any()) write_reports(make_report(compared), options.report);
+}
+
+}  // namespace
+
+void add_compare_command(CLI::App& app) {
+  auto options = std::make_shared<CompareCommandOptions>();
+  auto* command = app.add_subcommand(
+      "compare",
+      "Measure how near solvers come to the model's own samples, from the same noise.\n\n"
+      "Examples:\n  bespoke compare --nfe 4-20+2\n"
+      "  bespoke compare --solvers euler,midpoint,my.solver.json --nfe 8 --schedule vp\n"
+      "  bespoke compare --model cifar10-fm-ot --solvers best,dpm++2m/karras,my.solver.json --nfe 8\n"
+      "  bespoke compare --nfe 8 --details\n"
+      "  bespoke compare --format csv > figures.csv\n"
+      "  bespoke compare --model model.json --solvers euler,midpoint,run/bns-nfe8.solver.json "
+      "--nfe 4-24+4 --report report.html\n"
+      "  bespoke compare --model model.json --count 10000 --features inception.pt "
+      "--features-range 0,1 --features-size 299 --real images.zip");
+  command
+      ->add_option("--solvers", options->solvers,
+                   fmt::format("comma-separated, each {}; 'best' is the catalogue's best at each "
+                               "NFE over all grids, chosen on samples of their own",
+                               kSolverNames))
+      ->capture_default_str();
+  command->add_option("--nfe", options->nfe, "evaluations, a list such as 4,8 or 4-20+2")
+      ->capture_default_str();
+  command->add_option("--tolerance", options->tolerance, "of the reference, relative and absolute")
+      ->capture_default_str();
+  options->model.add_to(*command);
+  options->samples.add_to(*command);
+  add_space_option(*command, options->space);
+  options->solver.add_to(*command);
+  command->add_flag("--details", options->details,
+                    "also SNR, quantiles of the squared error and time, a row for each");
+  options->features.add_to(*command);
+  command->add_option(
+      "--real", options->real,
+      "real data to take distances to as well: a folder or .zip of images or sounds, "
+      "or a .safetensors or .npy file of samples");
+  options->cache.add_to(*command);
+  options->report.add_to(*command);
+  add_format_option(*command, options->format);
+  command->callback([options] { run_compare(*options); });
+}
+
+}  // namespace bespoke

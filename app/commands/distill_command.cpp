@@ -1,0 +1,334 @@
+#include <fmt/ranges.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <optional>
+
+#include "bespoke/base/batches.h"
+#include "bespoke/base/error.h"
+#include "bespoke/base/progress.h"
+#include "bespoke/recipe/distill_model.h"
+#include "bespoke/recipe/pair_store.h"
+#include "bespoke/solver/solver_file.h"
+#include "bespoke/tensor/errors.h"
+#include "bespoke/model/fields.h"
+#include "bespoke/report/table.h"
+#include "bespoke/version.h"
+#include "commands/commands.h"
+#include "options/distill_options.h"
+#include "runs/distill_run.h"
+#include "runs/invocation.h"
+#include "options/model_options.h"
+#include "commands/pairs_command.h"
+#include "runs/run_folder.h"
+#include "options/space_options.h"
+
+namespace bespoke {
+
+using namespace detail;
+
+namespace {
+
+struct TrainingData {
+  Pairs train, validation;
+  nlohmann::json provenance;
+};
+
+TrainingData load_training_data(const DistillCommandOptions& options, const OpenModel& open) {
+  std::string folder = options.pairs;
+  if (folder.empty()) {
+    folder = options.output + "/pairs";
+    make_default_pairs(open, options.model.batch, options.conditions, folder);
+  }
+  TrainingData data;
+  const PairOwner owner = {open.identity(), open.guidance};
+  const auto read = [&](Split split, int64_t count) {
+    return read_pairs(folder, split, owner, count).to(open.device, open.state_dtype());
+  };
+  data.train = read(Split::train, options.most_pairs);
+  const PairManifest manifest = read_pair_manifest(folder);
+  if (manifest.plan.validation.count == 0) {
+    throw bad_input(
+        "{} has no validation pairs, which choose the best solver; make some with "
+        "'bespoke pairs --validation N'",
+        folder);
+  }
+  data.validation = read(Split::validation, 0);
+  data.provenance = {{"train", data.train.count()},
+                     {"validation", data.validation.count()},
+                     {"tolerance", manifest.plan.tolerances.rtol},
+                     {"seeds", {manifest.plan.train.seed, manifest.plan.validation.seed}},
+                     {"conditions", manifest.plan.conditions}};
+  return data;
+}
+
+// One distillation, from its start or checkpoint to its end.
+struct Outcome {
+  int nfe;
+  nlohmann::json summary;
+  std::filesystem::path file;
+  DistillSummary result;
+};
+
+std::string describe_progress(const DistillProgress& progress) {
+  return fmt::format(
+      "iteration {}, loss {:.3f}, validation {:.2f} dB, best {:.2f} dB, {:.0f}k "
+      "forwards",
+      progress.iteration, progress.loss, progress.validation_psnr, progress.best_psnr,
+      static_cast<double>(progress.training.forwards) / 1000);
+}
+
+// What the next distillation need not find out again.
+void say_less_memory(const TensorObjectiveOptions& left) {
+  fmt::print(stderr, "bespoke: out of memory, going on with --memory {} --batch {}\n",
+             left.memory == Memory::high ? "high" : "low", left.device_batch);
+}
+
+nlohmann::json summary_json(const DistillSummary& result) {
+  nlohmann::json json = {{"start", result.start},
+          {"initial_psnr", result.initial_psnr},
+          {"validation_psnr", result.validation_psnr},
+          {"training_psnr", result.training_psnr},
+          {"iterations", result.iterations},
+          {"forwards", result.training.forwards},
+          {"vjps", result.training.vjps},
+          {"validation_forwards", result.validation.forwards},
+          {"seconds", result.seconds},
+          {"ended", to_string(result.ending)}};
+  if (result.screening.forwards > 0) json["screening_forwards"] = result.screening.forwards;
+  if (!result.message.empty()) json["message"] = result.message;
+  return json;
+}
+
+SolverFile to_solver_file(const DistillCommandOptions& options, const OpenModel& open,
+                          const TrainingData& data, const DistillSummary& result,
+                          const nlohmann::json& summary, bool decoded) {
+  SolverFile file;
+  file.name = fmt::format("{}-nfe{}", options.family, result.solver.nfe());
+  file.solver = result.solver;
+  file.field = open.field();
+  file.provenance = {{"made_by", "bespoke " BESPOKE_VERSION " distill"},
+                     {"command", invocations().back()},
+                     {"model", open.identity()},
+                     {"pairs", data.provenance},
+                     {"optimizer", options.optimizer},
+                     {"seed", options.seed},
+                     {"space", decoded ? "decoded" : "sample"}};
+  file.provenance.update(summary);
+  return file;
+}
+
+// The mean over the validation pairs of |x(1)|^2 / |r|^2 in decibels, how sound is measured.
+double validation_snr(const ModelPtr& model, const Pairs& pairs,
+                      const TensorObjectiveOptions& options, const NsSolver& solver) {
+  const torch::NoGradGuard no_grad;
+  const TensorObjective objective(std::make_shared<VelocityField>(model), pairs, options);
+  Counts counts;
+  auto errors = objective.log_errors(solver, first_samples(objective), &counts);
+  for (double& error : errors) error = std::exp(error);
+  std::vector<double> powers;
+  for_each_batch(pairs.count(), options.device_batch, nullptr,
+                 [&](int64_t begin, int64_t end, const auto&) {
+                   const torch::Tensor x = pairs.x1.slice(0, begin, end);
+                   const torch::Tensor target = options.decode ? options.decode(x) : x;
+                   const auto some = mean_squared_errors(target, torch::zeros_like(target));
+                   powers.insert(powers.end(), some.begin(), some.end());
+                 });
+  return mean_snr(errors, powers);
+}
+
+Table summary_table(const std::vector<Outcome>& outcomes) {
+  const bool audio = outcomes.front().summary.contains("validation_snr");
+  std::vector<Table::Column> columns = {{"NFE", true},
+                                        {"start"},
+                                        {"start dB", true, 2},
+                                        {"best dB", true, 2},
+                                        {"train dB", true, 2},
+                                        {"iterations", true},
+                                        {"forwards", true},
+                                        {"VJPs", true},
+                                        {"seconds", true, 1},
+                                        {"ended"},
+                                        {"file"}};
+  if (audio) columns.insert(columns.begin() + 4, {"best SNR dB", true, 2});
+  Table table(columns);
+  for (const auto& outcome : outcomes) {
+    const auto& s = outcome.summary;
+    std::vector<nlohmann::json> row = {
+        outcome.nfe,        s["start"],      s["initial_psnr"],    s["validation_psnr"],
+        s["training_psnr"], s["iterations"], s["forwards"],        s["vjps"],
+        s["seconds"],       s["ended"],      outcome.file.string()};
+    if (audio) row.insert(row.begin() + 4, s["validation_snr"]);
+    table.add_row(row);
+  }
+  return table;
+}
+
+// What must be the same for a run to be continued.
+nlohmann::json resolved_options(const DistillCommandOptions& options, const OpenModel& open,
+                                const TrainingData& data) {
+  return {{"model", open.identity()},
+          {"guidance", describe(open.guidance)},
+          {"dtype", options.model.dtype},
+          {"pairs", data.provenance},
+          {"nfe", options.nfe},
+          {"family", options.family},
+          {"init", options.init},
+          {"optimizer", options.optimizer},
+          {"lm", options.lm},
+          {"adam_decay", options.adam_decay},
+          {"sigma_0", options.sigma_0},
+          {"space", options.space},
+          {"iterations", options.iterations},
+          {"batch", options.batch},
+          {"most_forwards", options.most_forwards},
+          {"seed", options.seed}};
+}
+
+void warn_of_few_pairs(const TrainingData& data, const Family& family) {
+  const auto parameters = static_cast<int64_t>(family.parameter_count());
+  if (data.train.count() >= parameters) return;
+  fmt::print(stderr,
+             "bespoke: {} training pairs are few for {} parameters; the solver may not carry over "
+             "to other samples\n",
+             data.train.count(), parameters);
+}
+
+// Everything a run of the command has at hand.
+struct Session {
+  const DistillCommandOptions& options;
+  const OpenModel& open;
+  TrainingData data;
+  ModelPtr model;  // guided
+  bool decoded;
+  std::optional<TensorObjectiveOptions> memory = {};  // what the last distillation made do with
+};
+
+// Ends the command as a distillation that diverged does, however often it is asked.
+[[noreturn]] void report_divergence(const Outcome& outcome) {
+  throw Error(ErrorKind::diverged,
+              fmt::format("{}; {} has the best solver before that ({:.2f} dB)",
+                          outcome.summary.value("message", "the distillation diverged"),
+                          outcome.file.string(), outcome.summary.value("validation_psnr", 0.0)));
+}
+
+// Runs it with a progress bar, storing where it has got to.
+DistillSummary run_and_record(Session& session, ModelDistillOptions& settings, DistillRun& run) {
+  DistillState latest = run.state();
+  const std::string label = fmt::format("{} {} NFE", session.options.family, settings.nfe);
+  auto progress = std::make_unique<Progress>(label);
+  std::string shown = label;
+  const auto planned = static_cast<double>(settings.most_iterations());
+  settings.on_progress = [&](const std::string& what, double done) {
+    if (what != shown) progress = std::make_unique<Progress>(shown = what);
+    progress->update(done);
+  };
+  settings.on_iteration = [&](const DistillProgress& info, const DistillState& state) {
+    if (shown != label) progress = std::make_unique<Progress>(shown = label);
+    latest = state;
+    run.record(info, state);
+    progress->show(static_cast<double>(info.iteration) / planned, describe_progress(info));
+    return interrupt_requested() ? Verdict::stop : Verdict::go_on;
+  };
+  settings.on_less_memory = [&](const TensorObjectiveOptions& left) {
+    say_less_memory(left);
+    session.memory = left;
+  };
+  settings.training = session.data.train;
+  settings.validation = session.data.validation;
+  const DistillSummary summary = distill(session.model, settings, latest);
+  run.store(latest);
+  return summary;
+}
+
+Outcome distill_one(Session& session, int nfe, const NsSolver* neighbour) {
+  const auto& options = session.options;
+  const std::filesystem::path folder(options.output);
+  ModelDistillOptions settings = distill_options(options, session.open, nfe, session.decoded);
+  warn_of_few_pairs(session.data, *settings.family);
+  DistillRun run(distillation_folder(folder, nfe));
+  Outcome outcome;
+  outcome.nfe = nfe;
+  outcome.file = folder / fmt::format("{}-nfe{}.solver.json", options.family, nfe);
+  if (const auto summary = run.finished()) {
+    outcome.summary = *summary;
+    outcome.result.solver = read_solver_file(outcome.file).solver;
+    if (outcome.summary.value("ended", "") == to_string(Ending::diverged)) {
+      report_divergence(outcome);
+    }
+    return outcome;
+  }
+  if (session.memory) {
+    settings.objective.memory = session.memory->memory;
+    settings.objective.device_batch = session.memory->device_batch;
+  }
+  if (neighbour != nullptr) settings.neighbour = *neighbour;
+  outcome.result = run_and_record(session, settings, run);
+  outcome.summary = summary_json(outcome.result);
+  if (session.open.card.sample_rate > 0) {
+    outcome.summary["validation_snr"] = validation_snr(session.model, session.data.validation,
+                                                       settings.objective, outcome.result.solver);
+  }
+  write_solver_file(outcome.file, to_solver_file(options, session.open, session.data,
+                                                 outcome.result, outcome.summary, session.decoded));
+  if (outcome.result.ending == Ending::stopped) {
+    throw Error(
+        ErrorKind::interrupted,
+        fmt::format("interrupted; {} has the best so far ({:.2f} dB), add --resume to go on",
+                    outcome.file.string(), outcome.result.validation_psnr));
+  }
+  run.finish(outcome.summary);
+  if (outcome.result.ending == Ending::diverged) report_divergence(outcome);
+  return outcome;
+}
+
+// Every mistake in the options is found before pairs are made or the folder is touched.
+void check_all(const DistillCommandOptions& options, const OpenModel& open,
+               const std::vector<int64_t>& nfes, bool decoded) {
+  for (const int64_t nfe : nfes) {
+    distill_options(options, open, static_cast<int>(nfe), decoded).validate();
+  }
+}
+
+void run_distill(const DistillCommandOptions& options) {
+  const auto nfes = options.nfes();
+  options.check_numbers();
+  const OpenModel open = open_model(options.model);
+  const bool decoded = in_decoded_space(open, options.space);
+  check_all(options, open, nfes, decoded);
+  refuse_unless_resumed(options.output, options.resume);
+  Session session{options, open, load_training_data(options, open), nullptr, decoded};
+  session.model = guided(open, session.data.train.conditions);
+  const FolderLock lock =
+      claim_folder(options.output, resolved_options(options, open, session.data), options.resume);
+  std::vector<Outcome> outcomes;
+  for (const int64_t nfe : nfes) {
+    const NsSolver* neighbour = outcomes.empty() ? nullptr : &outcomes.back().result.solver;
+    outcomes.push_back(distill_one(session, static_cast<int>(nfe), neighbour));
+  }
+  const std::string title = fmt::format(
+      "PSNR in dB (peak-to-peak {:g}, {} space) on {} held-out pairs, distilled on {} by {}\n{}",
+      value_peak(open, decoded), decoded ? "decoded" : "sample", session.data.validation.count(),
+      session.data.train.count(), options.optimizer, open.title());
+  fmt::print("{}", summary_table(outcomes).render(TableFormat::table, title));
+}
+
+}  // namespace
+
+void add_distill_command(CLI::App& app) {
+  auto options = std::make_shared<DistillCommandOptions>();
+  auto* command = app.add_subcommand(
+      "distill",
+      "Find the solver of so many evaluations that best reproduces the model's own samples.\n\n"
+      "Examples:\n  bespoke distill --model model.json --nfe 8 -o run\n"
+      "  bespoke pairs --model model.json --guidance 2 -o pairs\n"
+      "  bespoke distill --model model.json --guidance 2 --pairs pairs --nfe 4-20+2 -o run\n"
+      "  bespoke distill --model model.json --pairs pairs --nfe 8 --optimizer adam -o adam\n"
+      "  bespoke distill ... -o run --resume        go on with a run that was stopped");
+  options->add_to(*command);
+  command->callback([options] { run_distill(*options); });
+}
+
+}  // namespace bespoke

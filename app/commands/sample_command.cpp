@@ -1,0 +1,127 @@
+#include <fmt/ranges.h>
+#include <torch/torch.h>
+
+#include <chrono>
+#include <memory>
+
+#include "bespoke/base/batches.h"
+#include "bespoke/base/file.h"
+#include "bespoke/base/progress.h"
+#include "bespoke/model/fields.h"
+#include "bespoke/sample/in_batches.h"
+#include "bespoke/version.h"
+#include "commands/commands.h"
+#include "options/model_options.h"
+#include "runs/sample_output.h"
+#include "options/solver_options.h"
+#include "options/space_options.h"
+#include "options/samples_options.h"
+
+namespace bespoke {
+
+using namespace detail;
+
+namespace {
+
+constexpr char kReference[] = "reference";
+
+struct SampleCommandOptions {
+  ModelOptions model;
+  SamplesOptions samples;
+  SolverOptions solver;
+  std::string name = "midpoint";
+  int nfe = 0;  // 0: the solver's own, or 8
+  double tolerance = 1e-5;
+  std::string output, space;
+};
+
+// Samples and what each cost.
+struct Draw {
+  torch::Tensor samples;
+  double evaluations;  // mean per sample
+};
+
+Draw draw(const SampleCommandOptions& options, const OpenModel& open, const ChosenSamples& chosen) {
+  const bool by_reference = options.name == kReference;
+  Progress progress(by_reference ? "reference" : "sampling");
+  Batching batching;
+  batching.batch = options.model.batch;
+  batching.on_progress = [&](double done) { progress.update(done); };
+  batching.on_less = [](int64_t batch) {
+    fmt::print(stderr, "bespoke: out of memory, going on with --batch {}\n", batch);
+  };
+  if (by_reference) {
+    const auto result = reference_in_batches(chosen.model, chosen.noise, chosen.conditions,
+                                             {options.tolerance, options.tolerance}, batching);
+    return {result.x, result.evaluations.to(torch::kDouble).mean().item<double>()};
+  }
+  const NsSolver solver = resolve(options.name, options.nfe, open.field(), options.solver).solver;
+  return {sample_in_batches(solver, VelocityField(chosen.model), chosen.noise, chosen.conditions,
+                            batching),
+          static_cast<double>(solver.nfe())};
+}
+
+torch::Tensor decode_all(const OpenModel& open, const torch::Tensor& samples, int64_t batch) {
+  Progress progress("decoding");
+  const torch::NoGradGuard no_grad;
+  std::vector<torch::Tensor> parts;
+  for_each_batch(
+      samples.size(0), batch, [&](double done) { progress.update(done); },
+      [&](int64_t begin, int64_t end, const auto& report) {
+        parts.push_back(open.decoder->decode(samples.slice(0, begin, end)));
+        report(1);
+      });
+  return torch::cat(parts);
+}
+
+void run_sample(const SampleCommandOptions& options) {
+  const OpenModel open = open_model(options.model);
+  const std::string natural = open.decoder ? "decoded" : "sample";
+  const bool decoded = in_decoded_space(open, options.space.empty() ? natural : options.space);
+  const ChosenSamples chosen = choose_samples(open, options.samples);
+  make_folders(options.output);  // before the work, so that a bad -o is found out at once
+  const auto begun = std::chrono::steady_clock::now();
+  const Draw drawn = draw(options, open, chosen);
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  SampleOutput output;
+  output.samples = drawn.samples;
+  if (decoded) output.decoded = decode_all(open, drawn.samples, options.model.batch);
+  output.parameters = {{"Software", "bespoke " BESPOKE_VERSION},
+                       {"model", chosen.title},
+                       {"solver", options.name},
+                       {"evaluations", fmt::format("{:g}", drawn.evaluations)}};
+  const auto written = write_samples(options.output, open, chosen, output);
+  fmt::print("{}\n{}: {} samples, {:.1f} evaluations each, {:.2f} s\nin {}: {}\n", chosen.title,
+             options.name, chosen.count(), drawn.evaluations, seconds, options.output,
+             fmt::join(written, ", "));
+}
+
+}  // namespace
+
+void add_sample_command(CLI::App& app) {
+  auto options = std::make_shared<SampleCommandOptions>();
+  auto* command = app.add_subcommand(
+      "sample",
+      "Draw samples with any solver: safetensors, PNG for images, WAV for audio.\n\n"
+      "Examples:\n  bespoke sample --solver dpm++2m --nfe 8 --count 64 -o out\n"
+      "  bespoke sample --model model.json --cond y=3 --guidance 2 --seeds 0-63 -o out\n"
+      "  bespoke sample --model model.json --solver my.solver.json -o out\n"
+      "  bespoke sample --solver reference --noise out/samples.safetensors -o truth");
+  command
+      ->add_option("--solver", options->name,
+                   fmt::format("{}, or 'reference' (adaptive RK45)", kSolverNames))
+      ->capture_default_str();
+  command->add_option("--nfe", options->nfe,
+                      "model evaluations to spend; default 8, or what the solver file has");
+  command->add_option("--tolerance", options->tolerance, "of the reference, relative and absolute")
+      ->capture_default_str();
+  options->model.add_to(*command);
+  options->samples.add_to(*command);
+  add_space_option(*command, options->space);
+  options->solver.add_to(*command);
+  command->add_option("-o,--output", options->output, "folder for the samples")->required();
+  command->callback([options] { run_sample(*options); });
+}
+
+}  // namespace bespoke

@@ -1,0 +1,281 @@
+#include <fmt/ranges.h>
+#include <torch/torch.h>
+
+#include <memory>
+#include <optional>
+
+#include "bespoke/base/error.h"
+#include "bespoke/base/file.h"
+#include "bespoke/base/progress.h"
+#include "bespoke/base/text.h"
+#include "bespoke/io/dataset.h"
+#include "bespoke/io/image.h"
+#include "bespoke/io/png.h"
+#include "bespoke/io/wav.h"
+#include "bespoke/model/guidance.h"
+#include "bespoke/model/torchscript.h"
+#include "bespoke/sample/reference.h"
+#include "commands/commands.h"
+#include "options/model_options.h"
+#include "runs/run_folder.h"
+#include "teachers/export.h"
+#include "options/train_options.h"
+#include "runs/train_run.h"
+
+namespace bespoke {
+
+using namespace detail;
+
+namespace {
+
+// Says what was done to the data.
+Dataset read_with_progress(const std::vector<std::filesystem::path>& sources,
+                           DatasetOptions options) {
+  Dataset data;
+  {
+    Progress progress("reading");
+    options.on_progress = [&](double done) { progress.update(done); };
+    data = read_dataset(sources, options);
+  }
+  for (const auto& note : data.notes) fmt::print(stderr, "{}\n", note);
+  return data;
+}
+
+Dataset read_training_data(const TrainCommandOptions& options) {
+  DatasetOptions wanted;
+  wanted.size = options.size;
+  Dataset data = read_with_progress({options.data.begin(), options.data.end()}, wanted);
+  const auto& augment = options.train.augment;
+  if (data.sample_rate > 0 && (augment.flip || augment.shift > 0)) {
+    throw usage_error("--flip and --shift are for images; {} holds sounds", options.data.front());
+  }
+  fmt::print("{} {} of {} in {} class{}\n", data.labels.size(0),
+             data.sample_rate > 0 ? "sounds" : "images",
+             fmt::join(data.samples.sizes().slice(1), "x"), data.classes.size(),
+             data.classes.size() == 1 ? "" : "es");
+  return data;
+}
+
+TrainOptions resolve_device(const TrainCommandOptions& options) {
+  TrainOptions train = options.train;
+  train.device = parse_device(options.device);
+  set_threads(options.threads);
+  const bool half = options.dtype == "bf16" || (options.dtype == "auto" && train.device.is_cuda());
+  train.dtype = half ? torch::kBFloat16 : torch::kFloat;
+  return train;
+}
+
+// What the model makes of the same noise each time, a column for each class. Solved roughly, which
+// the eye does not see.
+void write_sample_grid(const std::filesystem::path& card_file, const NetworkShape& shape,
+                       torch::Device device, const std::filesystem::path& base) {
+  constexpr int64_t kRows = 8;
+  constexpr double kGuidance = 1, kTolerance = 1e-2;
+  torch::NoGradGuard no_grad;
+  const ModelCard card = read_model_card(card_file);
+  const int64_t columns = std::min<int64_t>(shape.classes, 10), count = kRows * columns;
+  const ModelPtr model = guided_model(load_torchscript(card, {device, torch::kFloat}), kGuidance,
+                                      {{"y", torch::full({1}, shape.null_class(), torch::kLong)}});
+  const torch::Tensor y = torch::arange(count, torch::kLong).remainder(columns);
+  ReferenceOptions options;
+  options.tolerances = {kTolerance, kTolerance};
+  const torch::Tensor x =
+      reference(model, starting_noise(*model, 0, 0, count).to(device, torch::kFloat), {{"y", y}},
+                options)
+          .x.to(torch::kCPU, torch::kFloat);
+  if (!shape.is_sound()) {
+    write_png(base.string() + ".png", image_grid(to_bytes(x, -1, 1), {columns, 2, 2}));
+    return;
+  }
+  for (int64_t i = 0; i < columns; ++i) {
+    write_wav(fmt::format("{}-class{}.wav", base.string(), i), x[i],
+              static_cast<int>(card.sample_rate));
+  }
+}
+
+// Hours of training do not end for want of a picture.
+template <class Work>
+void try_to_show(const Work& work) {
+  try {
+    work();
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "no samples are shown: {}\n", split(error.what(), '\n').front());
+  }
+}
+
+// One training: what is made of the weights along the way and at the end is the caller's.
+struct Training {
+  std::shared_ptr<torch::nn::Module> network;
+  Loss loss;
+  std::function<void(const AdamWState&, int64_t step)> show;  // a look at the average, now and then
+};
+
+// All that decides the result, the precision among it.
+nlohmann::json resolved_run(const TrainCommandOptions& options, const TrainOptions& train) {
+  nlohmann::json json = options.resolved();
+  json["dtype"] = train.dtype == torch::kFloat ? "fp32" : "bf16";
+  return json;
+}
+
+// Only when the training is about to begin: what fails before leaves no folder behind.
+FolderLock claim(const TrainCommandOptions& options, const TrainOptions& train_options) {
+  return claim_folder(options.output, resolved_run(options, train_options), options.resume);
+}
+
+AdamWState train_with_progress(const TrainCommandOptions& options,
+                               const TrainOptions& train_options, const Examples& examples,
+                               const Training& training) {
+  AdamWState state =
+      state_to_begin_with(options.output, options.resume, train_options.device, *training.network);
+  TrainingRun run(options.output, state.step);
+  const int64_t begin = state.step;
+  int64_t shown = begin;
+  double last = 0;
+  {
+    Progress progress("training");
+    train(*training.network, training.loss, examples, train_options, state,
+          [&](const TrainProgress& at) {
+            last = at.loss;
+            const double rate = static_cast<double>((at.step - begin) * train_options.batch) /
+                                std::max(run.seconds(), 1e-9);
+            progress.show(
+                static_cast<double>(at.step) / static_cast<double>(train_options.steps),
+                fmt::format("step {}, loss {:.4f}, {:.0f} examples/s", at.step, at.loss, rate));
+            run.record(at, state);
+            const int64_t every = options.grid_every;
+            if (every > 0 && at.step / every > shown / every && at.step < train_options.steps) {
+              shown = at.step;
+              run.store(state);
+              try_to_show([&] { training.show(state, at.step); });
+            }
+            return !interrupt_requested();
+          });
+  }
+  run.store(state);
+  if (interrupt_requested()) {
+    throw Error(ErrorKind::interrupted,
+                fmt::format("interrupted at step {} of {}; continue with --resume", state.step,
+                            train_options.steps));
+  }
+  if (state.step > begin) {
+    fmt::print("{} steps of {} examples in {:.0f} s, loss {:.4f}\n", state.step - begin,
+               train_options.batch, run.seconds(), last);
+  }
+  return state;
+}
+
+int64_t weight_count(const torch::nn::Module& network) {
+  int64_t count = 0;
+  for (const auto& parameter : network.parameters()) count += parameter.numel();
+  return count;
+}
+
+void train_teacher(const TrainCommandOptions& options, const TrainOptions& train_options,
+                   const Dataset& data) {
+  const Examples examples(data, train_options.device);
+  const NetworkShape shape = examples.shape();
+  const ModelCard card = card_to_train(options, data.sample_rate);
+  const TeacherPtr network = make_teacher(options, shape);
+  const TeacherPtr averaged = make_teacher(options, shape);  // on the CPU, where it is recorded
+  fmt::print("{} of {:.2f} million weights, {} on the {} path\n", options.network,
+             1e-6 * static_cast<double>(weight_count(*network)), to_string(card.prediction),
+             card.schedule->name());
+  const std::filesystem::path folder = options.output;
+  const auto card_file = folder / "model.json";
+  const auto write_model = [&](const AdamWState& state) {
+    set_weights(*averaged, state.average.to(torch::kCPU));
+    export_teacher(*averaged, shape, card.weights);
+    write_file_atomically(card_file, teacher_card_text(card, shape));
+  };
+  const auto show_samples = [&](int64_t step) {
+    write_sample_grid(card_file, shape, train_options.device,
+                      folder / fmt::format("samples-{:06d}", step));
+  };
+  const auto show = [&](const AdamWState& state, int64_t step) {
+    write_model(state);
+    show_samples(step);
+  };
+  const Loss loss = denoising_loss(network, card, shape, options.class_dropout,
+                                   train_options.device, train_options.dtype);
+  const FolderLock lock = claim(options, train_options);
+  const AdamWState state =
+      train_with_progress(options, train_options, examples, {network, loss, show});
+  write_model(state);
+  try_to_show([&] { show_samples(state.step); });
+  fmt::print("wrote {} and {}\n", card_file.string(), card.weights.string());
+}
+
+void train_classifier(const TrainCommandOptions& options, const TrainOptions& train_options,
+                      const Dataset& data, const std::optional<Dataset>& test) {
+  const Examples examples(data, train_options.device);
+  const NetworkShape shape = examples.shape();
+  const auto network = std::make_shared<Classifier>(shape);
+  const auto averaged = std::make_shared<Classifier>(shape);
+  fmt::print("classifier of {:.2f} million weights\n",
+             1e-6 * static_cast<double>(weight_count(*network)));
+  const FolderLock lock = claim(options, train_options);
+  const AdamWState state = train_with_progress(
+      options, train_options, examples,
+      {network, class_loss(network, train_options.dtype), [](const AdamWState&, int64_t) {}});
+  set_weights(*averaged, state.average.to(torch::kCPU));
+  const auto path = std::filesystem::path(options.output) / "features.pt";
+  export_features(*averaged, shape, path);
+  if (test) {
+    averaged->to(train_options.device);
+    fmt::print(
+        "accuracy {:.1f} % on {} examples\n",
+        100 * accuracy(*averaged, Examples(*test, train_options.device), train_options.batch),
+        test->labels.size(0));
+  }
+  fmt::print("wrote {}: [batch, {}] features\n", path.string(), Classifier::kFeatures);
+}
+
+std::optional<Dataset> read_test_data(const TrainCommandOptions& options, const Dataset& data) {
+  if (options.test.empty()) return std::nullopt;
+  DatasetOptions wanted;
+  wanted.channels = data.samples.size(1);
+  // Images that are not square keep the size most of them have.
+  const bool square = data.sample_rate > 0 || data.samples.size(-1) == data.samples.size(-2);
+  if (square) wanted.size = data.samples.size(-1);
+  Dataset test = read_with_progress({options.test}, wanted);
+  if (test.classes != data.classes ||
+      test.samples.sizes().slice(1) != data.samples.sizes().slice(1)) {
+    throw bad_input(
+        "{} has other classes or shapes than the training data; test on data of its kind",
+        options.test);
+  }
+  return test;
+}
+
+void run_train(const TrainCommandOptions& options) {
+  options.check();
+  refuse_unless_resumed(options.output, options.resume);
+  const TrainOptions train_options = resolve_device(options);
+  const Dataset data = read_training_data(options);
+  const auto test = read_test_data(options, data);
+  torch::manual_seed(options.train.seed);
+  if (options.is_classifier()) {
+    train_classifier(options, train_options, data, test);
+  } else {
+    train_teacher(options, train_options, data);
+  }
+}
+
+}  // namespace
+
+void add_train_command(CLI::App& app) {
+  auto options = std::make_shared<TrainCommandOptions>();
+  auto* command = app.add_subcommand(
+      "train",
+      "Train a small model on images or sounds: a teacher to distil solvers for, or a classifier\n"
+      "whose features Fréchet distances are taken in.\n\n"
+      "Examples:\n"
+      "  bespoke train --data photos.zip --flip --steps 20000 -o teacher\n"
+      "  bespoke train --data photos --schedule vp --prediction noise --network unet -o teacher\n"
+      "  bespoke train --data digits --network transformer --patch 40 -o speech\n"
+      "  bespoke train --data photos.zip --network classifier --test held-out.zip -o classifier");
+  options->add_to(*command);
+  command->callback([options] { run_train(*options); });
+}
+
+}  // namespace bespoke

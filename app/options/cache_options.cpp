@@ -1,0 +1,68 @@
+#include "options/cache_options.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "bespoke/base/error.h"
+
+namespace bespoke {
+
+namespace {
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// As the XDG base directories have it; empty if the environment names neither.
+std::string user_cache() {
+  const std::string base = environment("XDG_CACHE_HOME"), home = environment("HOME");
+  // A relative one is to be ignored, says the specification.
+  if (!base.empty() && base.front() == '/') return base + "/bespoke";
+  return home.empty() ? "" : home + "/.cache/bespoke";
+}
+
+void note_uncached(const Error& error) {
+  fmt::print(stderr, "bespoke: nothing is cached: {}\n", error.what());
+}
+
+}  // namespace
+
+void CacheOptions::add_to(CLI::App& command) {
+  command.add_option("--cache", folder,
+                     "folder for the reference's samples and the statistics of features, used "
+                     "again by later runs; default $XDG_CACHE_HOME/bespoke or ~/.cache/bespoke");
+  command.add_flag("--no-cache", off, "compute everything, keep nothing");
+}
+
+TensorCache open_cache(const CacheOptions& option) {
+  if (option.off && !option.folder.empty()) {
+    throw usage_error("--cache and --no-cache contradict each other; give one of them");
+  }
+  if (option.off) return {};
+  if (!option.folder.empty()) return TensorCache(option.folder);
+  const std::string folder = user_cache();
+  if (folder.empty()) return {};
+  try {
+    return TensorCache(folder);
+  } catch (const Error& error) {
+    note_uncached(error);
+    return {};
+  }
+}
+
+CachedTensors cached(const TensorCache& cache, const nlohmann::json& key,
+                     const std::function<TensorCache::Tensors()>& compute) {
+  if (auto found = cache.find(key)) return {*found, true};
+  const TensorCache::Tensors tensors = compute();
+  try {
+    cache.keep(key, tensors);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::failed) throw;
+    note_uncached(error);
+  }
+  return {tensors, false};
+}
+
+}  // namespace bespoke

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "bespoke/recipe/distill_model.h"
+#include "options/model_options.h"
+
+namespace bespoke {
+
+constexpr char kAuto[] = "auto";  // let the program choose
+
+// The flags of `bespoke distill`, as typed.
+struct DistillCommandOptions {
+  ModelOptions model;
+  std::string pairs, output;
+  std::vector<std::string> conditions;  // of the pairs, where they are made here
+  std::string nfe = "8";
+  std::string family = "bns", init = kAuto, optimizer = "lm", sigma_0 = "1";
+  std::string lm;  // KEY=VALUE,...
+  std::string adam_decay = "polynomial", memory = kAuto, space = "sample";
+  int64_t iterations = 0, batch = 0, most_forwards = 0, most_pairs = 0;
+  int64_t seed = 0;
+  bool resume = false;
+
+  void add_to(CLI::App& command);
+
+  // The NFE asked for, in rising order; throws a usage error where one makes no sense.
+  std::vector<int64_t> nfes() const;
+  // Throws a usage error for numbers out of range.
+  void check_numbers() const;
+};
+
+// What they mean for one NFE, with every mistake in them found. The result refers to `open`.
+ModelDistillOptions distill_options(const DistillCommandOptions& options, const OpenModel& open,
+                                    int nfe, bool decoded);
+
+}  // namespace bespoke

@@ -1,0 +1,304 @@
+#include "options/model_options.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <map>
+#include <thread>
+
+#include "bespoke/base/error.h"
+#include "bespoke/base/file.h"
+#include "bespoke/base/sha256.h"
+#include "bespoke/base/spec.h"
+#include "bespoke/base/text.h"
+#include "bespoke/model/guidance.h"
+#include "bespoke/model/mixture.h"
+#include "options/condition_options.h"
+#include "runs/embedded_models.h"
+
+namespace bespoke {
+
+using namespace detail;
+
+namespace {
+
+std::string schedule_help() {
+  std::vector<std::string> names;
+  for (const auto& entry : schedule_registry()) names.push_back(entry.name);
+  return fmt::format("noise schedule: {}, or table:FILE; options as vp:B=20,b=0.1",
+                     fmt::join(names, ", "));
+}
+
+std::string prediction_help() {
+  return fmt::format("what the model predicts: {}", fmt::join(prediction_names(), ", "));
+}
+
+Mixture parse_mixture(const Spec& spec) {
+  spec.allow_only(
+      {"dim", "components", "classes", "seed", "spread", "min_deviation", "max_deviation"});
+  RandomMixtureOptions options;
+  options.dimension = spec.integer("dim", options.dimension);
+  options.components = spec.integer("components", options.components);
+  options.classes = spec.integer("classes", options.classes);
+  const int64_t seed = spec.integer("seed", 0);
+  if (seed < 0) throw usage_error("mixture:seed must not be negative, found {}", seed);
+  options.seed = static_cast<uint64_t>(seed);
+  options.spread = spec.number("spread", options.spread);
+  options.min_deviation = spec.number("min_deviation", options.min_deviation);
+  options.max_deviation = spec.number("max_deviation", options.max_deviation);
+  return random_mixture(options);
+}
+
+Mixture load_mixture(const std::string& text) {
+  const std::string prefix = "analytic:";
+  const Spec spec =
+      Spec::parse(text.rfind(prefix, 0) == 0 ? text.substr(prefix.size()) : std::string());
+  if (spec.name != "mixture") {
+    throw usage_error("unknown model '{}'; write analytic:mixture or analytic:mixture:dim=192,...",
+                      text);
+  }
+  return parse_mixture(spec);
+}
+
+constexpr char kTf32[] = "tf32";
+
+const std::map<std::string, torch::ScalarType>& dtypes() {
+  static const std::map<std::string, torch::ScalarType> table = {{"fp32", torch::kFloat},
+                                                                 {kTf32, torch::kFloat},
+                                                                 {"fp64", torch::kDouble},
+                                                                 {"bf16", torch::kBFloat16},
+                                                                 {"fp16", torch::kHalf}};
+  return table;
+}
+
+torch::ScalarType parse_dtype(const std::string& name) {
+  std::vector<std::string> names;
+  for (const auto& entry : dtypes()) names.push_back(entry.first);
+  const auto found = dtypes().find(name);
+  if (found == dtypes().end()) throw Error(ErrorKind::usage, unknown_name("dtype", name, names));
+  return found->second;
+}
+
+// LibTorch's own default multiplies in TF32 inside convolutions, with 10 bits after the point.
+// Pairs made so may differ from the model's samples by as much as a good solver does.
+void allow_tf32(bool allow) {
+  at::globalContext().setAllowTF32CuDNN(allow);
+  at::globalContext().setAllowTF32CuBLAS(allow);
+}
+
+void open_analytic(const ModelOptions& options, OpenModel& open) {
+  const Mixture mixture = load_mixture(options.model);
+  const int64_t classes = mixture.class_count();
+  open.model = mixture_model(
+      mixture, make_schedule(options.schedule.empty() ? "fm-ot" : options.schedule),
+      parse_prediction(options.prediction.empty() ? "velocity" : options.prediction), open.dtype);
+  open.card.name = options.model;
+  open.card.format = "analytic";
+  open.card.sample_shape = open.model->sample_shape();
+  open.card.prediction = open.model->prediction();
+  open.card.schedule = open.model->schedule();
+  if (classes > 0) {
+    ConditionCard condition;
+    condition.name = "class";
+    condition.classes = condition.null = classes;
+    open.card.conditions = {condition};
+  }
+}
+
+void open_card(const ModelOptions& options, OpenModel& open) {
+  if (!options.schedule.empty() || !options.prediction.empty()) {
+    throw usage_error(
+        "the card {} says the schedule and the prediction; leave out --schedule and "
+        "--prediction",
+        options.model);
+  }
+  const auto embedded = embedded_card(options.model);
+  open.card = read_model_card(embedded.empty() ? std::filesystem::path(options.model) : embedded);
+  open.device = parse_device(options.device);
+  const TorchScriptOptions script = {open.device, open.dtype};
+  open.network = load_network(open.card, script);
+  open.model = network_model(open.network, open.card);
+  if (open.card.decoder) open.decoder = std::make_shared<Decoder>(*open.card.decoder, script);
+}
+
+GuidanceWeight read_guidance(const ModelOptions& options) {
+  if (!options.guidance.empty() && !options.guidance_scale.empty()) {
+    throw usage_error("--guidance w and --guidance-scale 1 + w say the same thing; give one");
+  }
+  GuidanceWeight weight;
+  if (!options.guidance.empty()) weight = parse_guidance(options.guidance, false, "--guidance");
+  if (!options.guidance_scale.empty()) {
+    weight = parse_guidance(options.guidance_scale, true, "--guidance-scale");
+  }
+  if (!options.guidance_interval.empty()) {
+    if (weight.is_zero()) throw usage_error("--guidance-interval goes with --guidance");
+    parse_guidance_interval(weight, options.guidance_interval);
+  }
+  return weight;
+}
+
+void check_guidance(const OpenModel& open) {
+  if (open.guidance.is_zero()) return;
+  const auto& conditions = open.card.conditions;
+  const bool possible = std::any_of(conditions.begin(), conditions.end(),
+                                    [](const ConditionCard& c) { return c.has_null(); });
+  if (!possible) {
+    throw bad_input("--guidance needs a condition with a null value, {} has none", open.name);
+  }
+}
+
+nlohmann::json describe_identity(const OpenModel& open) {
+  const ModelCard& card = open.card;
+  nlohmann::json json = {{"name", card.name},
+                         {"prediction", to_string(card.prediction)},
+                         {"schedule", card.schedule->describe()}};
+  if (!open.network) return json;
+  json["weights_sha256"] = sha256(read_file(card.weights));
+  json["time"] = {
+      {"convention", time_convention_names()[static_cast<size_t>(card.time.convention)]},
+      {"scale", card.time.scale},
+      {"levels", card.time.levels},
+      {"integer", card.time.integer}};
+  json["input_scaling"] = card.input_scaling == InputScaling::edm ? "edm" : "none";
+  for (const auto& condition : card.conditions) {
+    json["conditions"][condition.name] = {
+        {"classes", condition.classes}, {"shape", condition.shape}, {"null", condition.null}};
+    if (!condition.null_file.empty()) {
+      json["conditions"][condition.name]["null_sha256"] = sha256(read_file(condition.null_file));
+    }
+  }
+  if (card.decoder) {
+    json["decoder"] = {{"weights_sha256", sha256(read_file(card.decoder->weights))},
+                       {"scale", card.decoder->scale},
+                       {"shift", card.decoder->shift}};
+  }
+  return json;
+}
+
+}  // namespace
+
+void set_threads(int threads) {
+  // Asked for explicitly: LibTorch's own default is one thread on some virtual machines.
+  const auto all = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  at::set_num_threads(threads > 0 ? threads : all);
+}
+
+torch::Device parse_device(const std::string& name) {
+  if (name == "cpu") return torch::kCPU;
+  if (name == "auto") return torch::cuda::is_available() ? torch::kCUDA : torch::kCPU;
+  const std::string prefix = "cuda";
+  if (name.rfind(prefix, 0) != 0)
+    throw usage_error("--device is auto, cpu or cuda:N, found '{}'", name);
+  const auto devices = static_cast<int64_t>(torch::cuda::device_count());
+  const int64_t index =
+      name == prefix ? 0 : parse_integer(name.substr(prefix.size() + 1), "--device cuda:N");
+  if (index < 0 || index >= devices) {
+    throw Error(ErrorKind::device,
+                fmt::format("no device {}: this machine has {} CUDA devices; use "
+                            "--device cpu",
+                            name, devices));
+  }
+  return torch::Device(torch::kCUDA, static_cast<c10::DeviceIndex>(index));
+}
+
+void add_path_options(CLI::App& command, std::string& schedule, std::string& prediction) {
+  command.add_option("--schedule", schedule, schedule_help())->capture_default_str();
+  command.add_option("--prediction", prediction, prediction_help())->capture_default_str();
+}
+
+void ModelOptions::add_to(CLI::App& command) {
+  command
+      .add_option("--model", model,
+                  "a model card (model.json), an embedded model (" +
+                      fmt::format("{}", fmt::join(embedded_model_names(), ", ")) +
+                      "), or analytic:mixture with options as "
+                      "analytic:mixture:dim=192,components=12,classes=0,seed=0,spread=0.6,"
+                      "min_deviation=0.08,max_deviation=0.23")
+      ->capture_default_str();
+  command.add_option("--schedule", schedule,
+                     schedule_help() + " (analytic models only; default fm-ot)");
+  command.add_option("--prediction", prediction,
+                     prediction_help() + " (analytic models only; default velocity)");
+  command.add_option("--guidance", guidance,
+                     "classifier-free guidance w, u = (1+w) u(x|y) - w u(x); default 0, unguided; "
+                     "over time as t:w,t:w,... (t = 0 noise, 1 data), linear in between");
+  command.add_option("--guidance-scale", guidance_scale,
+                     "the same in the convention of other tools, 1 + w; 1 is unguided");
+  command.add_option("--guidance-interval", guidance_interval,
+                     "FROM,TO in t: outside, w = 0 and the unconditional pass is skipped");
+  add_running_to(command);
+}
+
+void ModelOptions::add_running_to(CLI::App& command) {
+  command.add_option("--batch", batch, "samples computed at a time")->capture_default_str();
+  command
+      .add_option(
+          "--dtype", dtype,
+          "precision of the model: fp32, tf32 (fp32, on CUDA with coarser products), fp64, bf16, "
+          "fp16; the state is fp32 or better")
+      ->capture_default_str();
+  command.add_option("--device", device, "where a card's model runs: auto, cpu, cuda:N")
+      ->capture_default_str();
+  command.add_option("--threads", threads, "CPU threads, 0 for all")->capture_default_str();
+}
+
+bool OpenModel::is_tf32() const { return precision == kTf32; }
+
+const nlohmann::json& OpenModel::identity() const {
+  if (!identity_) identity_ = describe_identity(*this);
+  return *identity_;
+}
+
+torch::ScalarType OpenModel::state_dtype() const {
+  return dtype == torch::kDouble ? torch::kDouble : torch::kFloat;
+}
+
+std::string OpenModel::title() const {
+  return fmt::format("{}, {} path, {} prediction, {}, {}", name, card.schedule->name(),
+                     to_string(card.prediction), to_string(guidance), precision);
+}
+
+OpenModel open_model(const ModelOptions& options) {
+  if (options.batch < 1) throw usage_error("--batch must be at least 1, found {}", options.batch);
+  if (options.threads < 0) throw usage_error("--threads must not be negative");
+  set_threads(options.threads);
+  OpenModel open;
+  open.name = options.model;
+  open.guidance = read_guidance(options);
+  open.precision = options.dtype;
+  open.dtype = parse_dtype(options.dtype);
+  allow_tf32(open.is_tf32());
+  if (options.model.rfind("analytic:", 0) == 0) {
+    open_analytic(options, open);
+  } else {
+    open_card(options, open);
+  }
+  check_guidance(open);
+  return open;
+}
+
+ModelPtr guided(const OpenModel& open, const Conditions& conditions) {
+  if (open.guidance.is_zero()) return open.model;
+  Conditions null;
+  bool any_given = false;
+  for (const auto& condition : open.card.conditions) {
+    const auto found = conditions.find(condition.name);
+    if (found == conditions.end() || !condition.has_null()) continue;
+    null[condition.name] = null_value(condition);
+    any_given = any_given || !found->second.eq(null[condition.name]).all().item<bool>();
+  }
+  if (!any_given) {
+    const auto& known = open.card.conditions;
+    const auto guidable = std::find_if(known.begin(), known.end(),
+                                       [](const ConditionCard& c) { return c.has_null(); });
+    throw usage_error("--guidance needs a condition that has a null value, e.g. --cond {}={}",
+                      guidable->name, guidable->is_tensor() ? "FILE.safetensors" : "0");
+  }
+  return guided_model(open.model, open.guidance, null);
+}
+
+}  // namespace bespoke

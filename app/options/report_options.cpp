@@ -1,0 +1,58 @@
+#include "options/report_options.h"
+
+#include <fmt/format.h>
+
+#include "bespoke/base/error.h"
+#include "bespoke/base/file.h"
+#include "bespoke/report/chart.h"
+#include "bespoke/report/report_pictures.h"
+
+namespace bespoke {
+
+using namespace detail;
+
+void ReportOptions::add_to(CLI::App& command) {
+  command.add_option("--report", page,
+                     "write a page with charts, tables and samples: an HTML file");
+  command.add_option("--png", pictures,
+                     "write the charts and sample grids as PNG into this folder");
+  command.add_flag("--force", force, "overwrite a report or pictures that are there already");
+}
+
+void ReportOptions::check() const {
+  if (!page.empty() && std::filesystem::is_directory(page)) {
+    throw usage_error("--report {} is a folder; name a file in it", page);
+  }
+  if (!pictures.empty() && !charts_are_built()) {
+    throw usage_error(
+        "this build draws no charts for --png; install libcairo2-dev and build again");
+  }
+  if (force) return;
+  const auto refuse = [](const std::filesystem::path& path) {
+    if (!is_file(path)) return;
+    throw usage_error("{} is there already; add --force to overwrite it, or name another",
+                      path.string());
+  };
+  if (!page.empty()) refuse(page);
+  if (!pictures.empty()) refuse(std::filesystem::path(pictures) / "psnr.png");
+}
+
+void ReportOptions::make_room() const {
+  const auto folder = std::filesystem::path(page).parent_path();
+  if (!folder.empty()) make_folders(folder);
+  if (!pictures.empty()) make_folders(pictures);
+}
+
+void write_reports(const Report& report, const ReportOptions& flags) {
+  if (!flags.page.empty()) {
+    write_report(flags.page, render_html(report), flags.force);
+    fmt::print(stderr, "report: {}\n", flags.page);
+  }
+  if (flags.pictures.empty()) return;
+  for (const auto& picture : report_pictures(report)) {
+    write_file_atomically(std::filesystem::path(flags.pictures) / picture.name, picture.png);
+  }
+  fmt::print(stderr, "pictures: {}\n", flags.pictures);
+}
+
+}  // namespace bespoke

@@ -1,0 +1,115 @@
+#include "options/samples_options.h"
+
+#include <fmt/ranges.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+
+#include "bespoke/base/error.h"
+#include "bespoke/base/text.h"
+#include "bespoke/io/tensor_file.h"
+#include "options/condition_options.h"
+
+namespace bespoke {
+
+using namespace detail;
+
+namespace {
+
+constexpr int64_t kDefaultCount = 64;
+
+void check_samples(const SamplesOptions& options) {
+  if (options.count < 0) throw usage_error("--count must be at least 1, found {}", options.count);
+  if (options.seed < 0) throw usage_error("--seed must not be negative, found {}", options.seed);
+  if (!options.seeds.empty() && options.seed != 0) {
+    throw usage_error("--seed and --seeds are two ways to choose the noise; give one of them");
+  }
+  if (!options.noise.empty() && (!options.seeds.empty() || options.seed != 0)) {
+    throw usage_error("--noise brings its own noise; leave out --seed and --seeds");
+  }
+}
+
+// At most `available`, all of them unless --count says otherwise.
+int64_t count_of(const SamplesOptions& options, int64_t available, const std::string& source) {
+  if (options.count > available) {
+    throw usage_error("--count {} is more than the {} samples of {}", options.count, available,
+                      source);
+  }
+  return options.count == 0 ? available : options.count;
+}
+
+torch::Tensor noise_of_seeds(const SamplesOptions& options, const Model& model,
+                             std::vector<std::string>& labels) {
+  const auto seeds = parse_integer_list(options.seeds, "--seeds");
+  const int64_t count = count_of(options, static_cast<int64_t>(seeds.size()), "--seeds");
+  std::vector<torch::Tensor> parts;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t seed = seeds[static_cast<size_t>(i)];
+    parts.push_back(starting_noise(model, static_cast<uint64_t>(seed), 0, 1));
+    const std::string label = fmt::format("seed-{:06}", seed);
+    if (std::find(labels.begin(), labels.end(), label) != labels.end()) {
+      throw usage_error("--seeds has {} twice; its samples would be the same", seed);
+    }
+    labels.push_back(label);
+  }
+  return torch::cat(parts);
+}
+
+torch::Tensor noise_from_file(const SamplesOptions& options, const Model& model) {
+  const torch::Tensor noise = read_tensor_file(options.noise, "noise");
+  const auto shape = model.sample_shape();
+  if (noise.dim() == 0 || !noise.is_floating_point() || noise.size(0) == 0 ||
+      noise.sizes().slice(1) != torch::IntArrayRef(shape)) {
+    throw bad_input("{}: noise of shape {} does not fit the model's samples, [count] x {}",
+                    options.noise, fmt::join(noise.sizes(), "x"), fmt::join(shape, "x"));
+  }
+  return noise.slice(0, 0, count_of(options, noise.size(0), options.noise));
+}
+
+// The noise in its own precision, with a name for each sample.
+torch::Tensor choose_noise(const SamplesOptions& options, const Model& model,
+                           std::vector<std::string>& labels) {
+  if (!options.noise.empty()) return noise_from_file(options, model);
+  if (!options.seeds.empty()) return noise_of_seeds(options, model, labels);
+  return starting_noise(model, static_cast<uint64_t>(options.seed), 0,
+                        options.count == 0 ? kDefaultCount : options.count);
+}
+
+std::string origin(const SamplesOptions& options) {
+  if (!options.noise.empty()) return "from the noise of " + options.noise;
+  return options.seeds.empty() ? fmt::format("of seed {}", options.seed)
+                               : fmt::format("of seeds {}", options.seeds);
+}
+
+}  // namespace
+
+void SamplesOptions::add_to(CLI::App& command) {
+  command.add_option("--cond", conditions,
+                     "condition NAME=VALUE: a class, a list that repeats over the samples "
+                     "(class=0-9), or a tensor (text=FILE.safetensors[:KEY] or FILE.npy), one per "
+                     "sample or shared");
+  command.add_option("--count", count,
+                     "number of samples; default 64, or all of --seeds or --noise");
+  command.add_option("--seed", seed, "sample i starts from noise (seed, i)")->capture_default_str();
+  command.add_option("--seeds", seeds,
+                     "a seed for each sample, such as 0-63: sample i starts from noise (seeds[i], "
+                     "0)");
+  command.add_option("--noise", noise,
+                     "start from this .npy, or the tensor 'noise' of this .safetensors, as it is");
+}
+
+ChosenSamples choose_samples(const OpenModel& open, const SamplesOptions& options) {
+  check_samples(options);
+  ChosenSamples chosen;
+  chosen.noise =
+      choose_noise(options, *open.model, chosen.labels).to(open.device, open.state_dtype());
+  for (int64_t i = static_cast<int64_t>(chosen.labels.size()); i < chosen.count(); ++i) {
+    chosen.labels.push_back(fmt::format("{:06}", i));
+  }
+  chosen.conditions = read_conditions(open.card.conditions, options.conditions, chosen.count());
+  chosen.model = guided(open, chosen.conditions);
+  chosen.title = fmt::format("{}, {} samples {}", open.title(), chosen.count(), origin(options));
+  return chosen;
+}
+
+}  // namespace bespoke

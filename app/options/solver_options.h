@@ -1,0 +1,30 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "bespoke/solver/named_solver.h"
+
+namespace bespoke {
+
+// The flags that say how a solver is built where its name does not.
+struct SolverOptions {
+  std::string grid, via;
+  double sigma_0 = 1;
+  bool lower_order_final = false;
+
+  void add_to(CLI::App& command);
+};
+
+// NAME[/GRID][@SCHEDULE] or a file, completed by the flags. A file is finished, and so refuses them.
+SolverName completed(const std::string& text, const SolverOptions& options);
+
+// The solver of a name so completed. Says on stderr where a file was made for another guidance; an
+// nfe of 0 is that of the file, and 8 for all others.
+SolverFile resolve(const std::string& text, int nfe, const FieldDescription& field,
+                   const SolverOptions& options);
+
+// What every command that takes names of solvers says of them.
+extern const char kSolverNames[];
+
+}  // namespace bespoke

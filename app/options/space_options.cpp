@@ -1,0 +1,33 @@
+#include "options/space_options.h"
+
+#include "bespoke/base/error.h"
+#include "bespoke/base/text.h"
+
+namespace bespoke {
+
+using namespace detail;
+
+void add_space_option(CLI::App& command, std::string& space) {
+  command
+      .add_option("--space", space,
+                  "of a latent model: sample (the latents themselves) or decoded (what its decoder "
+                  "makes of them)")
+      ->capture_default_str();
+}
+
+bool in_decoded_space(const OpenModel& open, const std::string& space) {
+  if (space != "sample" && space != "decoded") {
+    throw Error(ErrorKind::usage, unknown_name("space", space, {"sample", "decoded"}));
+  }
+  if (space == "decoded" && !open.decoder) {
+    throw usage_error("--space decoded needs a card with a decoder, {} has none", open.name);
+  }
+  return space == "decoded";
+}
+
+ValueRange value_range(const OpenModel& open, bool decoded) {
+  if (decoded) return {open.decoder->card().least, open.decoder->card().most};
+  return {open.card.least, open.card.most};
+}
+
+}  // namespace bespoke

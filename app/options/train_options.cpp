@@ -1,0 +1,183 @@
+#include "options/train_options.h"
+
+#include <fmt/format.h>
+
+#include "bespoke/base/error.h"
+
+namespace bespoke {
+
+namespace {
+
+void add_network_options(CLI::App& command, TrainCommandOptions& options) {
+  command
+      .add_option("--network", options.network,
+                  "transformer over patches, unet, or classifier (features for Fréchet distances)")
+      ->check(CLI::IsMember({"transformer", "unet", "classifier"}))
+      ->capture_default_str();
+  auto& transformer = options.transformer;
+  command.add_option("--patch", transformer.patch, "transformer: side of a patch")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command.add_option("--width", transformer.width, "transformer: width of a token")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command.add_option("--depth", transformer.depth, "transformer: number of blocks")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command.add_option("--heads", transformer.heads, "transformer: attention heads")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command.add_option("--mlp-ratio", transformer.mlp_ratio, "transformer: hidden width / width")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  auto& unet = options.unet;
+  command.add_option("--channels", unet.channels, "unet: channels at full resolution")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command.add_option("--multipliers", unet.multipliers, "unet: of the channels, one per level")
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command.add_option("--blocks", unet.blocks, "unet: residual blocks per level")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command.add_option("--attention", unet.attention, "unet: widths that have self-attention")
+      ->delimiter(',')
+      ->capture_default_str();
+}
+
+void add_loss_options(CLI::App& command, TrainCommandOptions& options) {
+  command.add_option("--schedule", options.schedule, "the path, as in 'bespoke solver --schedule'")
+      ->capture_default_str();
+  command
+      .add_option("--prediction", options.prediction,
+                  "what the network learns: velocity (the CFM loss), noise, data, v or edm")
+      ->capture_default_str();
+  command
+      .add_option("--class-dropout", options.class_dropout,
+                  "how often the class is withheld, for guidance")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+}
+
+void add_training_options(CLI::App& command, TrainOptions& train) {
+  command.add_option("--steps", train.steps, "of the optimiser")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command.add_option("--batch", train.batch, "examples per step")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command.add_option("--learning-rate", train.adamw.learning_rate, "the highest, of AdamW")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command.add_option("--warmup", train.warmup, "steps until it is reached")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command.add_option("--weight-decay", train.adamw.weight_decay, "of AdamW")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command.add_option("--ema", train.adamw.ema, "decay of the weights' average, which is exported")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  command.add_flag("--flip", train.augment.flip, "mirror images at random");
+  command.add_option("--shift", train.augment.shift, "move images by up to so many pixels")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command.add_option("--seed", train.seed, "of everything random")->capture_default_str();
+}
+
+}  // namespace
+
+void TrainCommandOptions::add_to(CLI::App& command) {
+  command.add_option("--data", data, "folder, zip or .safetensors of images or sounds; repeatable")
+      ->required();
+  command.add_option("--size", size, "width of images or length of sounds (default: as they are)")
+      ->check(CLI::PositiveNumber);
+  command.add_option("-o,--output", output, "folder for the model, its card, checkpoint and log")
+      ->required();
+  add_network_options(command, *this);
+  add_loss_options(command, *this);
+  add_training_options(command, train);
+  command.add_option("--test", test, "classifier: data whose classes it is tested on at the end");
+  command
+      .add_option("--grid-every", grid_every, "steps between sample grids (default: at the end)")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--device", device, "auto, cpu, cuda or cuda:N")->capture_default_str();
+  command.add_option("--dtype", dtype, "fp32 or bf16 (default: bf16 on CUDA)")
+      ->check(CLI::IsMember({"auto", "fp32", "bf16"}))
+      ->capture_default_str();
+  command.add_option("--threads", threads, "CPU threads (default: all cores)")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--name", name, "of the model, for its card");
+  command.add_option("--licence", licence, "of the model, for its card");
+  command.add_option("--source", source, "of the data, for its card");
+  command.add_flag("--resume", resume, "continue the training in the output folder");
+}
+
+void TrainCommandOptions::check() const {
+  if (train.warmup >= train.steps) {
+    throw usage_error("--warmup {} leaves nothing of --steps {}; give fewer", train.warmup,
+                      train.steps);
+  }
+  if (!test.empty() && !is_classifier()) {
+    throw usage_error("--test is for --network classifier only");
+  }
+  if (!is_classifier()) card_to_train(*this, 0);  // the schedule and prediction have names we know
+}
+
+nlohmann::json TrainCommandOptions::resolved() const {
+  nlohmann::json json = {{"data", data},
+                         {"size", size},
+                         {"network", network},
+                         {"steps", train.steps},
+                         {"batch", train.batch},
+                         {"learning_rate", train.adamw.learning_rate},
+                         {"warmup", train.warmup},
+                         {"weight_decay", train.adamw.weight_decay},
+                         {"ema", train.adamw.ema},
+                         {"flip", train.augment.flip},
+                         {"shift", train.augment.shift},
+                         {"seed", train.seed}};
+  if (network == "transformer") {
+    json["transformer"] = {{"patch", transformer.patch},
+                           {"width", transformer.width},
+                           {"depth", transformer.depth},
+                           {"heads", transformer.heads},
+                           {"mlp_ratio", transformer.mlp_ratio}};
+  }
+  if (network == "unet") {
+    json["unet"] = {{"channels", unet.channels},
+                    {"multipliers", unet.multipliers},
+                    {"blocks", unet.blocks},
+                    {"attention", unet.attention}};
+  }
+  if (!is_classifier()) {
+    json["schedule"] = schedule;
+    json["prediction"] = prediction;
+    json["class_dropout"] = class_dropout;
+  }
+  return json;
+}
+
+ModelCard card_to_train(const TrainCommandOptions& options, int sample_rate) {
+  ModelCard card;
+  card.format = "torchscript";
+  card.name = options.name;
+  card.weights = std::filesystem::path(options.output) / "model.pt";
+  card.prediction = parse_prediction(options.prediction);
+  card.schedule = make_schedule(options.schedule);
+  // Noise of deviation 80 is nothing a network should be given as it is.
+  const bool wide = card.schedule->source_std() > 2;
+  card.input_scaling = wide ? InputScaling::edm : InputScaling::none;
+  card.sample_rate = sample_rate;
+  card.licence = options.licence;
+  card.source = options.source;
+  return card;
+}
+
+TeacherPtr make_teacher(const TrainCommandOptions& options, const NetworkShape& shape) {
+  if (options.network == "unet") return make_unet(shape, options.unet);
+  return make_transformer(shape, options.transformer);
+}
+
+}  // namespace bespoke

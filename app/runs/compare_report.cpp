@@ -1,0 +1,219 @@
+#include "runs/compare_report.h"
+
+#include <fmt/format.h>
+#include <torch/version.h>
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+
+#include "bespoke/base/file.h"
+#include "bespoke/solver/solver_file.h"
+#include "bespoke/version.h"
+#include "runs/distill_run.h"
+#include "runs/invocation.h"
+#include "options/solver_options.h"
+#include "options/space_options.h"
+
+namespace bespoke {
+
+using namespace detail;
+
+namespace {
+
+// "bns-nfe8" as "bns": the solvers of one run make one line of a chart.
+std::string family_name(const SolverFile& file) {
+  return file.name.substr(0, file.name.find("-nfe"));
+}
+
+const SolverFile* file_of(const ComparedModel& compared, const ComparisonRow& row) {
+  const auto found = compared.files.find(row.name);
+  return found == compared.files.end() ? nullptr : &found->second;
+}
+
+// Whether another row would be taken for this one if both went by their families.
+bool is_ambiguous(const ComparedModel& compared, const ComparisonRow& row, const SolverFile& file) {
+  const std::string family = family_name(file);
+  for (const auto& other : compared.figures.rows) {
+    if (other.name == row.name) continue;
+    const SolverFile* theirs = file_of(compared, other);
+    if (theirs == nullptr ? other.name == family
+                          : family_name(*theirs) == family && other.nfe == row.nfe) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// As a report calls it: files by their families where that says which, otherwise by their paths.
+std::string line_name(const ComparedModel& compared, const ComparisonRow& row) {
+  const SolverFile* file = file_of(compared, row);
+  if (file == nullptr) return row.name;
+  return is_ambiguous(compared, row, *file) ? row.name : family_name(*file);
+}
+
+bool is_distilled(const ComparedModel& compared, const ComparisonRow& row) {
+  const SolverFile* file = file_of(compared, row);
+  return file != nullptr && file->provenance.contains("validation_psnr");
+}
+
+ReportRow report_row(const ComparedModel& compared, const ComparisonRow& row) {
+  return {line_name(compared, row),
+          row.nfe,
+          row.psnr,
+          row.snr,
+          row.mse_median,
+          row.seconds,
+          row.frechet_to_reference,
+          row.frechet_to_real,
+          is_distilled(compared, row)};
+}
+
+// What made the solvers, then what this process ran, each once.
+void add_commands(Report& report, const std::vector<std::string>& of_solvers) {
+  std::vector<std::string> all = invocations();
+  for (auto command = of_solvers.rbegin(); command != of_solvers.rend(); ++command) {
+    if (std::find(all.begin(), all.end(), *command) == all.end()) all.insert(all.begin(), *command);
+  }
+  report.commands = all;
+}
+
+std::string provenance_text(const SolverFile& file, const char* key) {
+  const auto value = file.provenance.value(key, nlohmann::json());
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+void add_distilled(Report& report, const ComparedModel& compared, const ComparisonRow& row) {
+  const SolverFile& file = *file_of(compared, row);
+  const std::string name = line_name(compared, row);
+  report.solvers.push_back({name, file.solver});
+  const auto log = distillation_log(std::filesystem::path(row.name).parent_path(), row.nfe);
+  if (is_file(log)) report.training.push_back({name, row.nfe, parse_training_log(read_file(log))});
+  const auto text = [&](const char* key) { return provenance_text(file, key); };
+  report.provenance.emplace_back(
+      fmt::format("{} of {} evaluations", name, row.nfe),
+      fmt::format("{}, {} iterations from {}, {} forwards, seed {}; pairs {}", text("made_by"),
+                  text("iterations"), text("start"), text("forwards"), text("seed"),
+                  text("pairs")));
+}
+
+// Features the distilled solver that is farthest ahead of the best other of as many evaluations;
+// where none has a rival, none.
+void choose_featured(Report& report) {
+  double lead = 0;
+  for (const auto& row : report.rows) {
+    if (!row.distilled) continue;
+    double best = -INFINITY;
+    for (const auto& other : report.rows) {
+      const bool rival = !other.distilled && other.nfe == row.nfe && std::isfinite(other.psnr);
+      if (rival) best = std::max(best, other.psnr);
+    }
+    if (std::isinf(best) || !(row.psnr - best > lead)) continue;
+    lead = row.psnr - best;
+    report.featured_solver = row.solver;
+    report.featured_nfe = row.nfe;
+  }
+}
+
+// Sounds may be [count, length], images are shown in three channels or one.
+bool can_be_shown(const OpenModel& open, const torch::Tensor& samples) {
+  if (!samples.defined()) return false;
+  if (open.card.sample_rate > 0) return samples.dim() == 2 || samples.dim() == 3;
+  return samples.dim() == 4 && (samples.size(1) == 1 || samples.size(1) == 3);
+}
+
+torch::Tensor as_shown(const torch::Tensor& samples) {
+  return samples.dim() == 2 ? samples.unsqueeze(1) : samples;
+}
+
+// Those of the featured solver, or of the first distilled one, or of the first of all.
+int shown_evaluations(const Report& report) {
+  if (report.featured_nfe > 0) return report.featured_nfe;
+  for (const auto& row : report.rows) {
+    if (row.distilled) return row.nfe;
+  }
+  return report.rows.empty() ? 0 : report.rows.front().nfe;
+}
+
+// All solvers at the evaluations of the distilled one, that one first.
+ReportGallery make_gallery(const ComparedModel& compared, const Report& report) {
+  ReportGallery gallery;
+  const auto& figures = compared.figures;
+  if (!can_be_shown(compared.open, figures.reference_samples)) return gallery;
+  const int nfe = shown_evaluations(report);
+  gallery.reference = {"reference", 0, false, as_shown(figures.reference_samples)};
+  for (const auto& row : figures.rows) {
+    if (row.nfe != nfe || !row.samples.defined()) continue;
+    gallery.others.push_back(
+        {line_name(compared, row), row.nfe, is_distilled(compared, row), as_shown(row.samples)});
+  }
+  std::stable_partition(gallery.others.begin(), gallery.others.end(),
+                        [](const ReportSamples& samples) { return samples.distilled; });
+  const ValueRange range = value_range(compared.open, compared.open.decoder != nullptr);
+  gallery.least = range.least;
+  gallery.most = range.most;
+  gallery.sample_rate = static_cast<int>(compared.open.card.sample_rate);
+  return gallery;
+}
+
+void add_provenance(Report& report, const ComparedModel& compared) {
+  const OpenModel& open = compared.open;
+  const auto add = [&](const std::string& key, const std::string& value) {
+    if (!value.empty()) report.provenance.emplace_back(key, value);
+  };
+  add("model", open.title());
+  if (open.network) add("weights SHA-256", open.identity().value("weights_sha256", ""));
+  add("licence", open.card.licence);
+  add("source", open.card.source);
+  add("samples", compared.chosen.title);
+  add("reference", fmt::format("Dormand-Prince 5(4), tolerance {:g}, {:.1f} evaluations a sample",
+                               compared.tolerance, compared.figures.reference_evaluations));
+  for (const auto& note : compared.notes) add("chosen", note);
+  if (compared.figures.reference_frechet_to_real) {
+    add("reference's Fréchet distance to real data",
+        fmt::format("{:.4g}", *compared.figures.reference_frechet_to_real));
+  }
+  add("made by", fmt::format("bespoke {} with LibTorch {}.{}", BESPOKE_VERSION, TORCH_VERSION_MAJOR,
+                             TORCH_VERSION_MINOR));
+}
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  char text[64];
+  std::strftime(text, sizeof(text), "%d %B %Y", std::gmtime(&now));
+  return text;
+}
+
+}  // namespace
+
+Report report_of_figures(const ComparedModel& compared) {
+  Report report;
+  report.model = compared.open.name;
+  report.of =
+      fmt::format("{}, {} space.", compared.chosen.title, compared.decoded ? "decoded" : "sample");
+  report.peak = value_peak(compared.open, compared.decoded);
+  report.reference_evaluations = compared.figures.reference_evaluations;
+  for (const auto& row : compared.figures.rows) {
+    report.rows.push_back(report_row(compared, row));
+  }
+  choose_featured(report);
+  return report;
+}
+
+Report make_report(const ComparedModel& compared) {
+  Report report = report_of_figures(compared);
+  add_provenance(report, compared);
+  std::vector<std::string> commands;
+  for (const auto& row : compared.figures.rows) {
+    if (!is_distilled(compared, row)) continue;
+    add_distilled(report, compared, row);
+    const SolverFile& file = *file_of(compared, row);
+    if (file.provenance.contains("command")) commands.push_back(provenance_text(file, "command"));
+  }
+  add_commands(report, commands);
+  report.gallery = make_gallery(compared, report);
+  report.date = today();
+  return report;
+}
+
+}  // namespace bespoke

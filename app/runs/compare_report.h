@@ -1,0 +1,35 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "bespoke/measure/compare.h"
+#include "bespoke/report/report.h"
+#include "options/model_options.h"
+#include "options/samples_options.h"
+
+namespace bespoke {
+
+// A comparison as the command made it.
+struct ComparedModel {
+  const OpenModel& open;
+  const ChosenSamples& chosen;
+  const Comparison& figures;
+  const std::map<std::string, SolverFile>& files;  // the rows that are files, by their names
+  const std::vector<std::string>& notes;           // what to say of the rows, for people
+  bool decoded;                                    // whether the errors are of what is decoded
+  double tolerance;
+};
+
+// How many samples of each solver a report shows.
+constexpr int64_t kReportSamples = 10;
+
+// Its figures alone: enough for a headline.
+Report report_of_figures(const ComparedModel& compared);
+
+// The comparison as a page shows it. Solver files become the distilled solvers, each with the
+// training that its run left beside it.
+Report make_report(const ComparedModel& compared);
+
+}  // namespace bespoke

@@ -1,0 +1,110 @@
+#include "runs/compare_tables.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace bespoke {
+
+namespace {
+
+nlohmann::json number_or_null(double value) {
+  return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json();
+}
+
+nlohmann::json number_or_null(const std::optional<double>& value) {
+  return value ? number_or_null(*value) : nlohmann::json();
+}
+
+// Figures that differ by orders of magnitude, to as many digits as people compare.
+nlohmann::json significant(double value, const char* format) {
+  return std::isfinite(value) ? nlohmann::json(fmt::format(fmt::runtime(format), value))
+                              : nlohmann::json();
+}
+
+std::vector<nlohmann::json> figure_cells(const ComparisonRow& row, bool for_people) {
+  const auto error = [&](double mse) {
+    return for_people ? significant(mse, "{:.2e}") : number_or_null(mse);
+  };
+  const auto distance = [&](const std::optional<double>& value) {
+    return for_people && value ? significant(*value, "{:.4g}") : number_or_null(value);
+  };
+  return {row.name,
+          row.nfe,
+          number_or_null(row.psnr),
+          number_or_null(row.snr),
+          error(row.mse_low),
+          error(row.mse_median),
+          error(row.mse_high),
+          number_or_null(1e3 * row.seconds),
+          row.model_calls > 0 ? nlohmann::json(row.model_calls) : nlohmann::json(),
+          distance(row.frechet_to_reference),
+          distance(row.frechet_to_real)};
+}
+
+// The reference as one of the solvers: at no distance from itself, at some from real data.
+ComparisonRow reference_row(const Comparison& comparison) {
+  ComparisonRow row;
+  row.name = "reference";
+  row.nfe = static_cast<int>(std::lround(comparison.reference_evaluations));
+  row.psnr = row.snr = row.mse_low = row.mse_median = row.mse_high = row.seconds = NAN;
+  row.frechet_to_real = comparison.reference_frechet_to_real;
+  return row;
+}
+
+}  // namespace
+
+nlohmann::json psnr_cell(const ComparisonRow& row) {
+  if (row.diverged) return "diverged";
+  return std::isfinite(row.psnr) ? nlohmann::json(row.psnr) : nlohmann::json("exact");
+}
+
+nlohmann::json distance_cell(const ComparisonRow& row, const std::optional<double>& distance) {
+  if (distance) return significant(*distance, "{:.4g}");
+  return row.diverged ? "diverged" : "infinite";
+}
+
+Table figures_by_nfe(const Comparison& comparison, const std::vector<int64_t>& nfes,
+                     const FigureCell& cell) {
+  std::vector<Table::Column> columns = {{"solver"}};
+  for (const int64_t nfe : nfes) columns.push_back({std::to_string(nfe), true, 2});
+  Table table(columns);
+  for (size_t i = 0; i < comparison.rows.size();) {
+    const std::string& name = comparison.rows[i].name;
+    std::vector<nlohmann::json> row = {name};
+    row.resize(1 + nfes.size());
+    for (; i < comparison.rows.size() && comparison.rows[i].name == name; ++i) {
+      for (size_t k = 0; k < nfes.size(); ++k) {
+        if (nfes[k] == comparison.rows[i].nfe) row[1 + k] = cell(comparison.rows[i]);
+      }
+    }
+    table.add_row(row);
+  }
+  return table;
+}
+
+Table all_figures(const Comparison& comparison, const std::string& title, bool for_people) {
+  std::vector<Table::Column> columns = {{"solver"},
+                                        {"nfe", true},
+                                        {"psnr_db", true, 2},
+                                        {"snr_db", true, 2},
+                                        {"mse_p05", true},
+                                        {"mse_median", true},
+                                        {"mse_p95", true},
+                                        {"ms_per_sample", true, 3},
+                                        {"model_calls", true},
+                                        {"fd_ref", true},
+                                        {"fd_real", true}};
+  if (!for_people) columns.push_back({"of"});
+  Table table(columns);
+  const auto add = [&](const ComparisonRow& row) {
+    auto cells = figure_cells(row, for_people);
+    if (!for_people) cells.push_back(title);
+    table.add_row(cells);
+  };
+  for (const auto& row : comparison.rows) add(row);
+  if (comparison.reference_frechet_to_real) add(reference_row(comparison));
+  return table;
+}
+
+}  // namespace bespoke

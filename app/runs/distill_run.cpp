@@ -1,0 +1,88 @@
+#include "runs/distill_run.h"
+
+#include "bespoke/base/error.h"
+#include "bespoke/base/file.h"
+#include "bespoke/base/json_checks.h"
+#include "bespoke/base/text.h"
+#include "runs/run_folder.h"
+
+namespace bespoke {
+
+using namespace detail;
+
+namespace {
+
+constexpr char kCheckpoint[] = "checkpoint.json";
+constexpr char kSummary[] = "summary.json";
+constexpr char kLog[] = "log.jsonl";
+
+// The lines of iterations that a state has behind it: a killed run logs more than it stores.
+std::string lines_behind(const std::string& log, const DistillState& state) {
+  std::string kept;
+  for (const auto& text : split(log, '\n')) {
+    const auto line = nlohmann::json::parse(text, nullptr, false);
+    if (!line.is_object()) continue;
+    const auto start = line.value("start", size_t{0});
+    const bool behind = start < state.starts.size() &&
+                        line.value("iteration", int64_t{0}) <= state.starts[start].iteration;
+    if (behind) kept += text + "\n";
+  }
+  return kept;
+}
+
+}  // namespace
+
+std::filesystem::path distillation_folder(const std::filesystem::path& folder, int nfe) {
+  return folder / fmt::format("nfe-{:02}", nfe);
+}
+
+std::filesystem::path distillation_log(const std::filesystem::path& folder, int nfe) {
+  return distillation_folder(folder, nfe) / kLog;
+}
+
+DistillRun::DistillRun(std::filesystem::path folder)
+    : folder_(std::move(folder)), stored_(std::chrono::steady_clock::now()) {
+  make_folders(folder_);
+  if (is_file(folder_ / kLog)) {
+    write_file_atomically(folder_ / kLog, lines_behind(read_file(folder_ / kLog), state()));
+  }
+  log_.open(folder_ / kLog, std::ios::app);
+  if (!log_) throw Error(ErrorKind::failed, "cannot write " + (folder_ / kLog).string());
+}
+
+DistillState DistillRun::state() const {
+  const auto path = folder_ / kCheckpoint;
+  if (!is_file(path)) return {};
+  return parse_distill_state(read_file(path), path.string());
+}
+
+std::optional<nlohmann::json> DistillRun::finished() const {
+  const auto path = folder_ / kSummary;
+  if (!is_file(path)) return std::nullopt;
+  return read_json_object(path);
+}
+
+void DistillRun::record(const DistillProgress& progress, const DistillState& state) {
+  nlohmann::json line = {{"start", progress.start},
+                         {"iteration", progress.iteration},
+                         {"loss", progress.loss},
+                         {"best_psnr", progress.best_psnr},
+                         {"forwards", progress.training.forwards},
+                         {"vjps", progress.training.vjps},
+                         {"seconds", progress.seconds}};
+  if (progress.validated) line["validation_psnr"] = progress.validation_psnr;
+  log_ << line.dump() << std::endl;
+  constexpr std::chrono::seconds kInterval(2);
+  if (std::chrono::steady_clock::now() - stored_ >= kInterval) store(state);
+}
+
+void DistillRun::store(const DistillState& state) {
+  write_file_atomically(folder_ / kCheckpoint, to_json_text(state));
+  stored_ = std::chrono::steady_clock::now();
+}
+
+void DistillRun::finish(const nlohmann::json& summary) {
+  write_file_atomically(folder_ / kSummary, summary.dump(2) + "\n");
+}
+
+}  // namespace bespoke

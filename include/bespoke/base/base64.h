@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+
+namespace bespoke::detail {
+
+// RFC 4648, with padding.
+std::string base64(const std::string& bytes);
+
+// A resource held in its own address, such as data:image/png;base64,...
+std::string data_uri(const std::string& media_type, const std::string& bytes);
+
+}  // namespace bespoke::detail

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace bespoke::detail {
+
+// LibTorch 2's wheels export the std::filesystem of another compiler, in which everything that
+// walks or makes folders crashes. Paths are safe; folders are made and walked by functions below.
+
+// Whether there is such a file, and it is not a folder.
+bool is_file(const std::filesystem::path& path);
+
+// The whole file; throws a bad-input error that says why it cannot be read.
+std::string read_file(const std::filesystem::path& path);
+
+// Writes the whole file or nothing: to a temporary beside it, then renamed over it. A reader, a
+// crash or a kill sees the old content or the new, never a part.
+void write_file_atomically(const std::filesystem::path& path, const std::string& content);
+
+// Removes what killed writers of this file left beside it; nobody may be writing it meanwhile.
+void remove_unfinished(const std::filesystem::path& path);
+
+// Makes the folder and those above it that are missing.
+void make_folders(const std::filesystem::path& path);
+
+// The files in the folder and those below it, as paths from it, in no particular order. What is
+// hidden (".name") is left out; links are followed, but not into a folder they lie in.
+std::vector<std::string> list_files(const std::filesystem::path& folder);
+
+}  // namespace bespoke::detail

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "bespoke/base/error.h"
+
+namespace bespoke::detail {
+
+// Reading files that people write by hand: every mistake is a bad-input error of one sentence that
+// begins with `where`, the file or the key inside it.
+
+void require(bool good, const std::string& where, const std::string& problem);
+
+nlohmann::json parse_json(const std::string& text, const std::string& source,
+                          const std::string& hint);
+
+// Every key of `needed` must be there, every other must be in `optional`.
+void check_keys(const nlohmann::json& object, const std::vector<std::string>& needed,
+                const std::vector<std::string>& optional, const std::string& where);
+
+double number(const nlohmann::json& value, const std::string& where);
+int64_t whole_number(const nlohmann::json& value, const std::string& where, int64_t least,
+                     int64_t most);
+std::string text_value(const nlohmann::json& value, const std::string& where);
+std::vector<double> number_list(const nlohmann::json& value, const std::string& where,
+                                size_t length);
+
+// What read() returns. Whatever it throws becomes a bad-input error that begins with `source`.
+template <class Read>
+auto read_checked(const std::string& source, Read read) {
+  try {
+    return read();
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    const bool named = message.rfind(source, 0) == 0;
+    throw Error(ErrorKind::bad_input, named ? message : source + ": " + message);
+  } catch (const nlohmann::json::exception& error) {
+    throw bad_input("{}: {}", source, error.what());
+  }
+}
+
+}  // namespace bespoke::detail

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace bespoke {
+
+// Random numbers from (seed, index) by the counter-based generator Philox 4x32-10: number 17 of
+// seed 3 is the same whatever was drawn before it, on any machine.
+
+// Four 32-bit words for a counter and key.
+struct PhiloxBlock {
+  uint32_t word[4];
+};
+PhiloxBlock philox(const uint32_t counter[4], const uint32_t key[2]);
+
+// Fills `out` with the standard normal noise of one sample.
+void fill_normal(uint64_t seed, uint64_t index, double* out, int64_t size);
+
+// Fills `out` with independent random signs, -1 or 1. `stream` keeps them apart from the noise of
+// the same seed.
+void fill_signs(uint64_t seed, uint64_t index, uint32_t stream, double* out, int64_t size);
+
+// Independent uniform numbers in (0, 1), for model parameters and choices.
+std::vector<double> uniform_numbers(uint64_t seed, uint32_t stream, size_t count);
+
+}  // namespace bespoke

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "bespoke/distill/distill.h"
+#include "bespoke/recipe/pair_manifest.h"
+#include "bespoke/recipe/pairs.h"
+#include "bespoke/recipe/tensor_objective.h"
+
+namespace bespoke {
+
+// How to distil a solver for a model. Every option has a default that works; `field` is filled in
+// from the model where it has no schedule.
+struct ModelDistillOptions : DistillOptions {
+  // Pairs to train on and to choose the best solver by. Where there are none they are made: as many
+  // as these plans say, from their seeds.
+  std::optional<Pairs> training, validation;
+  SplitPlan training_plan = PairPlan().train, validation_plan = PairPlan().validation;
+  Tolerances tolerances;
+  // The conditions of pairs made now; null: none.
+  PairConditions conditions;
+
+  torch::Device device = torch::kCPU;  // where the model computes
+  TensorObjectiveOptions objective;
+  // Where memory runs out, graphs are rebuilt instead of kept, then batches are halved, and the
+  // run goes on from its last iteration. Told what it goes on with.
+  std::function<void(const TensorObjectiveOptions&)> on_less_memory;
+};
+
+// Finds the solver of `nfe` evaluations that best reproduces the model's own samples. The model,
+// guided where it is to be, stays as it is; it needs gradients in x and t.
+DistillSummary distill(const ModelPtr& model, const ModelDistillOptions& options = {},
+                       DistillState state = {});
+
+}  // namespace bespoke

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <torch/types.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+
+#include "bespoke/model/model.h"
+#include "bespoke/recipe/pair_manifest.h"
+#include "bespoke/recipe/pairs.h"
+
+namespace bespoke {
+
+// Pairs kept as a folder of safetensors files and a manifest (docs/pairs.md), so that they are
+// computed once.
+
+struct PairReport {
+  PairManifest manifest;
+  int64_t made = 0;  // pairs this run added
+};
+
+// Makes the pairs that the folder lacks, shard by shard, with reference(). A run that was stopped
+// at any point is continued by the same call, and the folder is then byte for byte that of an
+// unbroken run. `model` is guided as the plan says. A folder with pairs of another plan is bad
+// input that says what differs; so are shards that cannot be read, and one run at a time writes.
+PairReport make_pairs(const std::filesystem::path& folder, const PairPlan& plan,
+                      const ModelPtr& model, const PairConditions& conditions,
+                      const PairRun& run = {});
+
+// A split's first `count` pairs on the CPU, all if count is 0. Bad input, in one sentence: pairs of another
+// model or guidance, missing or foreign shards, wrong shapes, numbers that are not finite.
+Pairs read_pairs(const std::filesystem::path& folder, Split split, const PairOwner& owner,
+                   int64_t count = 0);
+
+}  // namespace bespoke

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <torch/types.h>
+
+#include <cstdint>
+#include <functional>
+
+#include "bespoke/model/model.h"
+#include "bespoke/sample/reference.h"
+
+namespace bespoke {
+
+// What solvers are distilled from: noise and the model's own samples from it, both [count, ...],
+// with their conditions. The state a solver runs in is of the type of x0.
+struct Pairs {
+  torch::Tensor x0, x1;
+  Conditions conditions;
+  torch::Tensor evaluations;  // [count] int64, what each x1 cost
+
+  int64_t count() const { return x0.size(0); }
+  // The same with x0 and x1 on a device, in a type.
+  Pairs to(torch::Device device, torch::ScalarType dtype) const;
+};
+
+// Which pairs: noise first ... first + count - 1 of a seed.
+struct PairSource {
+  int64_t seed = 1;
+  int64_t first = 0, count = 520;
+  Conditions conditions;  // [count, ...] each
+  Tolerances tolerances;
+};
+
+// How to compute them, which decides none of their bits where the model's do not depend on it.
+struct PairRun {
+  int64_t batch = 64;  // samples computed at once
+  torch::Device device = torch::kCPU;
+  std::function<void(double)> on_progress;  // fraction of what this run has to make, 0 ... 1
+};
+
+// Makes pairs with reference(), on the CPU in the model's state_dtype().
+Pairs make_pairs(const ModelPtr& model, const PairSource& source, const PairRun& run = {});
+
+}  // namespace bespoke

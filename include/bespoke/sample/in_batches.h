@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "bespoke/sample/reference.h"
+#include "bespoke/solver/ns_solver.h"
+
+namespace bespoke {
+
+// How many samples are computed at once. A batch that does not fit the memory is tried again at
+// half its size, and so are those after it.
+struct Batching {
+  int64_t batch = 64;
+  int64_t first_sample = 0;                 // the number of x0[0] among all samples of a run
+  std::function<void(double)> on_progress;  // fraction of all samples done, 0 ... 1
+  std::function<void(int64_t)> on_less;     // told each smaller batch
+};
+
+// The model's own samples from x0 [count, ...], computed where x0 lies, as reference() returns them
+// but on the CPU.
+ReferenceResult reference_in_batches(const ModelPtr& model, const torch::Tensor& x0,
+                                     const Conditions& conditions, const Tolerances& tolerances,
+                                     const Batching& batching = {});
+
+// The same of a solver, in the type of its state.
+torch::Tensor sample_in_batches(const NsSolver& solver, const Field& field, const torch::Tensor& x0,
+                                const Conditions& conditions, const Batching& batching = {});
+
+}  // namespace bespoke

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bespoke/solver/catalogue.h"
+#include "bespoke/solver/solver_file.h"
+
+namespace bespoke {
+
+// How users name a solver, everywhere: NAME[/GRID][@SCHEDULE], or the file of a finished one.
+//   NAME      an entry of the catalogue, tableau:FILE.json or multistep:FILE.json
+//   GRID      where steps begin and end, as make_grid reads it; the entry's own where it is left out
+//   SCHEDULE  in whose coordinates the method runs, as make_schedule reads it, or sigma0=S for the
+//             model's own with its sigma multiplied by S
+// Examples: dpm++2m, unipc3-bh2/lambda-range:from=-4,to=4, midpoint/quadratic@fm-ot, euler@sigma0=2.
+struct SolverName {
+  std::string file;    // of a finished solver; all others are empty then
+  std::string method;  // NAME
+  std::string grid, schedule;
+
+  static SolverName parse(const std::string& text);
+  bool is_file() const { return !file.empty(); }
+};
+std::string to_string(const SolverName& name);
+
+// A comma-separated list of names. Commas inside the options of a grid or schedule stay there.
+std::vector<std::string> split_solver_names(const std::string& list);
+
+// The row of the catalogue that a name stands for, which for tableau: and multistep: is made of the
+// user's file.
+CatalogueEntry entry_of(const SolverName& name);
+
+// The solver of `nfe` evaluations for this field. A finished one must be for its schedule and spend
+// `nfe`, where that is not 0.
+SolverFile resolve_solver(const SolverName& name, int nfe, const FieldDescription& field,
+                          bool lower_order_final = false);
+
+// A solver with what to call it.
+struct NamedSolver {
+  std::string name;
+  NsSolver solver;
+};
+
+}  // namespace bespoke

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <torch/types.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace bespoke {
+
+// Standard normal noise, one sample per seed, drawn on the CPU from (seed, index) (base/random.h):
+// sample 17 of seed 3 is the same for any batch size, thread count or device.
+
+// [count, shape...] float64: samples first ... first + count - 1 of the seed.
+torch::Tensor normal_noise(uint64_t seed, uint64_t first, int64_t count,
+                           const std::vector<int64_t>& shape);
+
+// [count, shape...] float64 of independent random signs, -1 or 1: samples first ... first + count -
+// 1 of (seed, stream).
+torch::Tensor random_signs(uint64_t seed, uint32_t stream, uint64_t first, int64_t count,
+                           const std::vector<int64_t>& shape);
+
+}  // namespace bespoke

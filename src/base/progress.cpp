@@ -1,0 +1,81 @@
+#include "bespoke/base/progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+
+#include "bespoke/base/error.h"
+
+namespace bespoke {
+
+namespace {
+
+volatile std::sig_atomic_t interrupted = 0;
+
+// The first signal asks for a tidy end, the second one ends a run that does not listen.
+void on_signal(int signal) {
+  interrupted = 1;
+  std::signal(signal, SIG_DFL);
+}
+
+std::string duration(double seconds) {
+  const auto whole = static_cast<int64_t>(seconds + 0.5);
+  return whole < 60 ? fmt::format("{} s", whole)
+                    : fmt::format("{}:{:02} min", whole / 60, whole % 60);
+}
+
+}  // namespace
+
+void catch_interrupts() {
+  std::signal(SIGINT, on_signal);
+  std::signal(SIGTERM, on_signal);
+}
+
+bool interrupt_requested() { return interrupted != 0; }
+
+void throw_if_interrupted() {
+  if (interrupt_requested()) throw Error(ErrorKind::interrupted, "interrupted");
+}
+
+Progress::Progress(std::string label)
+    : label_(std::move(label)),
+      terminal_(::isatty(STDERR_FILENO) == 1),
+      start_(std::chrono::steady_clock::now()),
+      last_(start_) {}
+
+Progress::~Progress() {
+  if (drawn_ && terminal_) std::fputs("\r\033[K", stderr);
+}
+
+void Progress::update(double fraction) {
+  throw_if_interrupted();
+  show(fraction, "");
+}
+
+void Progress::show(double fraction, const std::string& note) {
+  using Seconds = std::chrono::duration<double>;
+  const auto now = std::chrono::steady_clock::now();
+  const double interval = terminal_ ? 0.1 : 10;
+  if (Seconds(now - last_).count() < interval) return;
+  last_ = now;
+  drawn_ = true;
+  fraction = std::clamp(fraction, 0.0, 1.0);
+  const double elapsed = Seconds(now - start_).count();
+  std::string left =
+      fraction > 0 ? ", " + duration(elapsed * (1 - fraction) / fraction) + " left" : "";
+  if (!note.empty()) left += ", " + note;
+  if (terminal_) {
+    constexpr int kWidth = 30;
+    const auto full = static_cast<size_t>(fraction * kWidth);
+    fmt::print(stderr, "\r\033[K{} [{}{}] {:3.0f} %{}", label_, std::string(full, '#'),
+               std::string(kWidth - full, '.'), 100 * fraction, left);
+  } else {
+    fmt::print(stderr, "{}: {:.0f} %{}\n", label_, 100 * fraction, left);
+  }
+  std::fflush(stderr);
+}
+
+}  // namespace bespoke

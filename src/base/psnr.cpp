@@ -1,0 +1,34 @@
+#include "bespoke/base/psnr.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace bespoke {
+
+double psnr(double mean_squared_error, double peak) {
+  return 10 * std::log10(peak * peak / mean_squared_error);
+}
+
+double mean_psnr(const std::vector<double>& mean_squared_errors, double peak) {
+  double sum = 0;
+  for (const double error : mean_squared_errors) sum += psnr(error, peak);
+  return sum / static_cast<double>(mean_squared_errors.size());
+}
+
+double mean_snr(const std::vector<double>& mean_squared_errors, const std::vector<double>& powers) {
+  double sum = 0;
+  for (size_t i = 0; i < powers.size(); ++i) {
+    sum += 10 * std::log10(powers[i] / mean_squared_errors[i]);
+  }
+  return sum / static_cast<double>(powers.size());
+}
+
+double quantile(std::vector<double> values, double fraction) {
+  std::sort(values.begin(), values.end());
+  const double position = fraction * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<size_t>(position);
+  const size_t above = std::min(below + 1, values.size() - 1);
+  return values[below] + (position - static_cast<double>(below)) * (values[above] - values[below]);
+}
+
+}  // namespace bespoke

@@ -1,0 +1,154 @@
+#include "bespoke/base/text.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "bespoke/base/error.h"
+
+namespace bespoke::detail {
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  size_t begin = 0;
+  for (size_t end; (end = text.find(separator, begin)) != std::string::npos; begin = end + 1) {
+    parts.push_back(text.substr(begin, end - begin));
+  }
+  parts.push_back(text.substr(begin));
+  return parts;
+}
+
+static size_t edit_distance(const std::string& a, const std::string& b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (size_t j = 0; j < b.size(); ++j) {
+      const size_t substitution = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({substitution, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+std::string nearest(const std::string& word, const std::vector<std::string>& candidates) {
+  std::string best;
+  size_t best_distance = std::max<size_t>(2, word.size() / 3) + 1;
+  for (const auto& candidate : candidates) {
+    const size_t distance = edit_distance(word, candidate);
+    if (distance < best_distance && distance < word.size()) {
+      best = candidate;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+std::string unknown_name(const std::string& what, const std::string& word,
+                         const std::vector<std::string>& candidates) {
+  const std::string suggestion = nearest(word, candidates);
+  if (!suggestion.empty()) {
+    return fmt::format("unknown {} '{}'; did you mean '{}'?", what, word, suggestion);
+  }
+  return fmt::format("unknown {} '{}'; choose one of: {}", what, word, fmt::join(candidates, ", "));
+}
+
+template <class Number>
+static Number parse_whole(const std::string& text, const std::string& what, const char* expected) {
+  Number value{};
+  const char* end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, value);
+  if (text.empty() || result.ec != std::errc() || result.ptr != end) {
+    throw usage_error("{} must be {}, found '{}'", what, expected, text);
+  }
+  return value;
+}
+
+double parse_number(const std::string& text, const std::string& what) {
+  const double value = parse_whole<double>(text, what, "a number");
+  if (!std::isfinite(value)) throw usage_error("{} must be finite, found '{}'", what, text);
+  return value;
+}
+
+int64_t parse_integer(const std::string& text, const std::string& what) {
+  return parse_whole<int64_t>(text, what, "an integer");
+}
+
+static void append_range(std::vector<int64_t>& list, const std::string& item,
+                         const std::string& what) {
+  const size_t dash = item.find('-', 1);
+  const size_t plus = item.find('+');
+  if (dash == std::string::npos) {
+    list.push_back(parse_integer(item, what));
+    return;
+  }
+  const int64_t first = parse_integer(item.substr(0, dash), what);
+  const int64_t last = parse_integer(item.substr(dash + 1, plus - dash - 1), what);
+  const int64_t step = plus == std::string::npos ? 1 : parse_integer(item.substr(plus + 1), what);
+  constexpr int64_t kLongest = 1'000'000;
+  if (step < 1 || last < first || (last - first) / step >= kLongest) {
+    throw usage_error("{}: '{}' is not a range; write FIRST-LAST or FIRST-LAST+STEP, e.g. 4-20+2",
+                      what, item);
+  }
+  for (int64_t value = first; value <= last; value += step) list.push_back(value);
+}
+
+std::vector<int64_t> parse_integer_list(const std::string& text, const std::string& what) {
+  std::vector<int64_t> list;
+  for (const auto& item : split(text, ',')) append_range(list, item, what);
+  return list;
+}
+
+static bool is_digit(char character) { return character >= '0' && character <= '9'; }
+
+// The run of digits from `begin` on, without leading zeros; `begin` is moved past it.
+static std::string take_number(const std::string& text, size_t& begin) {
+  while (begin < text.size() && text[begin] == '0') ++begin;
+  const size_t first = begin;
+  while (begin < text.size() && is_digit(text[begin])) ++begin;
+  return text.substr(first, begin - first);
+}
+
+bool natural_less(const std::string& left, const std::string& right) {
+  size_t i = 0;
+  size_t j = 0;
+  while (i < left.size() && j < right.size()) {
+    if (is_digit(left[i]) && is_digit(right[j])) {
+      const std::string a = take_number(left, i);
+      const std::string b = take_number(right, j);
+      if (a != b) return a.size() != b.size() ? a.size() < b.size() : a < b;
+    } else if (left[i] != right[j]) {
+      return static_cast<unsigned char>(left[i]) < static_cast<unsigned char>(right[j]);
+    } else {
+      ++i;
+      ++j;
+    }
+  }
+  const size_t left_rest = left.size() - i;
+  const size_t right_rest = right.size() - j;
+  return left_rest == 0 && right_rest == 0 ? left < right : left_rest < right_rest;
+}
+
+std::string grouped(int64_t count) {
+  std::string text = std::to_string(count);
+  for (size_t i = text.size(); i > 3 && is_digit(text[i - 4]); i -= 3) text.insert(i - 3, ",");
+  return text;
+}
+
+std::string lower_case(std::string text) {
+  for (char& character : text) {
+    if (character >= 'A' && character <= 'Z') character = static_cast<char>(character + 32);
+  }
+  return text;
+}
+
+std::string exact(double value) { return fmt::format("{}", value); }
+
+}  // namespace bespoke::detail

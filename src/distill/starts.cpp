@@ -1,0 +1,53 @@
+#include "bespoke/distill/starts.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "bespoke/base/error.h"
+
+namespace bespoke {
+
+namespace {
+
+// In these coordinates every model's field is bounded and nearly straight, so methods start best.
+constexpr char kStraightest[] = "fm-ot";
+
+bool can_spend(const std::string& method, int nfe) { return find_solver(method).steps(nfe) > 0; }
+
+}  // namespace
+
+std::vector<std::string> automatic_grids(int nfe, const Schedule& schedule, double data_deviation) {
+  const double shift = -std::log(data_deviation / 0.5);
+  const double centre = -1.25 - 0.75 * std::log2(nfe) + shift;
+  const double to = 4.5 + shift;
+  std::vector<std::string> grids = {"uniform-t"};
+  for (const double offset : {-0.8, -0.4, 0.0, 0.4}) {
+    const double from = std::max(centre + offset, schedule.lambda(0));
+    const auto grid = fmt::format("lambda-range:from={:.2f},to={:.2f}", from, to);
+    if (from < to - 1 && grid != grids.back()) grids.push_back(grid);
+  }
+  return grids;
+}
+
+std::vector<std::string> start_candidates(const std::string& grid, int nfe) {
+  std::vector<std::string> names;
+  for (const std::string name :
+       {"midpoint", "ab2", "dpm++2m", "unipc3-bh2", "deis-t-ab3", "ipndm"}) {
+    if (can_spend(name, nfe)) names.push_back(name + "/" + grid);
+  }
+  return names;
+}
+
+std::vector<std::string> plain_starts(const Family& family, const Schedule& schedule) {
+  std::vector<std::string> names;
+  const bool any = family.name() == "bns";
+  if ((any || family.name() == "bst-rk2") && can_spend("midpoint", family.nfe())) {
+    names.push_back("midpoint");
+  }
+  if (any || family.name() == "bst-rk1") names.push_back("euler");
+  if (schedule.name() == kStraightest) return names;
+  for (auto& name : names) name += std::string("@") + kStraightest;
+  return names;
+}
+
+}  // namespace bespoke

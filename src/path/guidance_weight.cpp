@@ -1,0 +1,134 @@
+#include "bespoke/path/guidance_weight.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "bespoke/base/error.h"
+#include "bespoke/base/json_checks.h"
+#include "bespoke/base/text.h"
+
+namespace bespoke {
+
+using namespace detail;
+
+namespace {
+
+using Point = std::pair<double, double>;
+
+// Empty if the weight makes sense, otherwise what is wrong with it.
+std::string problem(const GuidanceWeight& weight) {
+  for (size_t i = 0; i < weight.points.size(); ++i) {
+    const auto& [t, w] = weight.points[i];
+    if (!std::isfinite(w)) return "must be finite";
+    if (!(t >= 0 && t <= 1)) return fmt::format("has t = {} outside 0 to 1", t);
+    if (i > 0 && !(t > weight.points[i - 1].first)) return "must have increasing times";
+  }
+  const bool ordered = weight.from >= 0 && weight.from < weight.to && weight.to <= 1;
+  return ordered ? "" : "needs an interval 0 <= from < to <= 1";
+}
+
+void check(const GuidanceWeight& weight, const std::string& what) {
+  const std::string found = problem(weight);
+  if (!found.empty()) throw usage_error("{} {}", what, found);
+}
+
+}  // namespace
+
+Jet GuidanceWeight::at(double t) const {
+  if (t < from || t > to) return 0;
+  const auto next = std::upper_bound(points.begin(), points.end(), t,
+                                     [](double time, const Point& p) { return time < p.first; });
+  if (next == points.begin()) return points.front().second;
+  if (next == points.end()) return points.back().second;
+  const Point& left = *(next - 1);
+  const double slope = (next->second - left.second) / (next->first - left.first);
+  return {left.second + slope * (t - left.first), slope, 0};
+}
+
+bool GuidanceWeight::is_zero() const {
+  return std::all_of(points.begin(), points.end(), [](const Point& p) { return p.second == 0; });
+}
+
+bool operator==(const GuidanceWeight& left, const GuidanceWeight& right) {
+  return left.points == right.points && left.from == right.from && left.to == right.to;
+}
+
+bool operator!=(const GuidanceWeight& left, const GuidanceWeight& right) {
+  return !(left == right);
+}
+
+GuidanceWeight parse_guidance(const std::string& text, bool as_scale, const std::string& what) {
+  const double offset = as_scale ? -1 : 0;
+  GuidanceWeight weight;
+  if (text.find(':') == std::string::npos) {
+    weight = parse_number(text, what) + offset;
+  } else {
+    weight.points.clear();
+    for (const auto& part : split(text, ',')) {
+      const auto pair = split(part, ':');
+      if (pair.size() != 2) throw usage_error("{} is W or t:W,t:W,..., found '{}'", what, text);
+      weight.points.emplace_back(parse_number(pair[0], what), parse_number(pair[1], what) + offset);
+    }
+  }
+  check(weight, what);
+  return weight;
+}
+
+void parse_guidance_interval(GuidanceWeight& weight, const std::string& text) {
+  const std::string what = "--guidance-interval";
+  const auto ends = split(text, ',');
+  if (ends.size() != 2) throw usage_error("{} is FROM,TO in t, found '{}'", what, text);
+  weight.from = parse_number(ends[0], what);
+  weight.to = parse_number(ends[1], what);
+  check(weight, what);
+}
+
+std::string to_string(const GuidanceWeight& weight) {
+  std::string text;
+  if (weight.points.size() == 1) {
+    const double w = weight.points.front().second;
+    text = fmt::format("guidance w = {} (guidance_scale {})", w, 1 + w);
+  } else {
+    std::vector<std::string> ws, scales;
+    for (const auto& [t, w] : weight.points) {
+      ws.push_back(fmt::format("{}:{}", t, w));
+      scales.push_back(fmt::format("{}:{}", t, 1 + w));
+    }
+    text = fmt::format("guidance w(t) = {} (guidance_scale {})", fmt::join(ws, ","),
+                       fmt::join(scales, ","));
+  }
+  if (weight.from > 0 || weight.to < 1) {
+    text += fmt::format(" for t in [{}, {}]", weight.from, weight.to);
+  }
+  return text;
+}
+
+nlohmann::json describe(const GuidanceWeight& weight) {
+  if (weight.is_constant()) return weight.points.front().second;
+  return {{"points", weight.points}, {"interval", {weight.from, weight.to}}};
+}
+
+GuidanceWeight guidance_from_json(const nlohmann::json& json, const std::string& where) {
+  if (json.is_number()) return number(json, where);
+  check_keys(json, {"points", "interval"}, {}, where);
+  require(json["points"].is_array() && !json["points"].empty(), where,
+          "points must be a list of [t, w]");
+  GuidanceWeight weight;
+  weight.points.clear();
+  for (const auto& point : json["points"]) {
+    const auto pair = number_list(point, where + ".points", 2);
+    weight.points.emplace_back(pair[0], pair[1]);
+  }
+  const auto interval = number_list(json["interval"], where + ".interval", 2);
+  weight.from = interval[0];
+  weight.to = interval[1];
+  const std::string found = problem(weight);
+  require(found.empty(), where, found);
+  return weight;
+}
+
+}  // namespace bespoke

@@ -1,0 +1,77 @@
+#include "bespoke/recipe/distill_model.h"
+
+#include <torch/torch.h>
+
+#include <utility>
+
+#include "bespoke/base/error.h"
+#include "bespoke/model/fields.h"
+
+namespace bespoke {
+
+namespace {
+
+Pairs pairs_for(const ModelPtr& model, const ModelDistillOptions& options, Split split) {
+  const bool train = split == Split::train;
+  const std::optional<Pairs>& given = train ? options.training : options.validation;
+  if (given) return given->to(options.device, state_dtype(*model));
+  const SplitPlan& plan = train ? options.training_plan : options.validation_plan;
+  PairSource source;
+  source.seed = plan.seed;
+  source.count = plan.count;
+  source.tolerances = options.tolerances;
+  if (options.conditions) source.conditions = options.conditions(split, 0, plan.count);
+  PairRun run;
+  run.batch = options.objective.device_batch;
+  run.device = options.device;
+  run.on_progress = [&](double done) {
+    if (options.on_progress) options.on_progress(to_string(split) + " pairs", done);
+  };
+  return make_pairs(model, source, run).to(options.device, state_dtype(*model));
+}
+
+// Says so, or gives up.
+void need_less_memory(TensorObjectiveOptions& objective, const ModelDistillOptions& options) {
+  if (objective.memory == Memory::high) {
+    objective.memory = Memory::low;
+  } else if (objective.device_batch > 1) {
+    objective.device_batch /= 2;
+  } else {
+    throw Error(ErrorKind::device,
+                "out of memory even for one sample and one graph at a time; use a narrower "
+                "precision or a device with more memory");
+  }
+  if (options.on_less_memory) options.on_less_memory(objective);
+}
+
+}  // namespace
+
+DistillSummary distill(const ModelPtr& model, const ModelDistillOptions& options,
+                       DistillState state) {
+  ModelDistillOptions own = options;
+  if (!own.field.schedule) {
+    own.field.prediction = model->prediction();
+    own.field.schedule = model->schedule();
+  }
+  own.validate();
+  const Pairs training = pairs_for(model, options, Split::train);
+  const Pairs validation = pairs_for(model, options, Split::validation);
+  own.on_iteration = [&](const DistillProgress& progress, const DistillState& reached) {
+    state = reached;
+    return options.on_iteration ? options.on_iteration(progress, reached) : Verdict::go_on;
+  };
+  const auto field = std::make_shared<VelocityField>(model);
+  while (true) {
+    try {
+      return distill(TensorObjective(field, training, own.objective),
+                     TensorObjective(field, validation, own.objective), own, state);
+    } catch (const Error&) {
+      throw;
+    } catch (const std::exception& error) {
+      if (!is_out_of_memory(error)) throw;
+      need_less_memory(own.objective, options);
+    }
+  }
+}
+
+}  // namespace bespoke

@@ -1,0 +1,134 @@
+#include "bespoke/recipe/pair_store.h"
+
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include "bespoke/base/file.h"
+#include "bespoke/base/folder_lock.h"
+#include "bespoke/base/json_checks.h"
+#include "pair_format.h"
+#include "pair_shard.h"
+
+namespace bespoke {
+
+using namespace detail;
+
+namespace {
+
+// A finished store is left untouched, so that it may lie where nothing can be written.
+void write_manifest(const std::filesystem::path& folder, const PairManifest& manifest) {
+  const std::filesystem::path path = folder / kPairManifest;
+  const std::string text = manifest_text(manifest);
+  if (is_file(path) && read_file(path) == text) return;
+  remove_unfinished(path);
+  write_file_atomically(path, text);
+}
+
+// Begins a store, or makes sure that the one in the folder is of this plan.
+void begin_or_continue(const std::filesystem::path& folder, const PairManifest& manifest) {
+  if (!is_file(folder / kPairManifest)) return write_manifest(folder, manifest);
+  const PairManifest there = read_pair_manifest(folder);
+  const std::string differs = plan_differences(there, manifest);
+  require(differs.empty(), folder.string(),
+          fmt::format("holds other pairs: {}; choose another folder, or the options it was begun "
+                      "with",
+                      differs));
+}
+
+Pairs make_shard(const PairManifest& manifest, const PairShard& shard, const ModelPtr& model,
+                 const PairConditions& conditions_of, const PairRun& run) {
+  PairSource source;
+  source.seed = manifest.split(shard.split).seed;
+  source.first = shard.begin;
+  source.count = shard.count();
+  source.conditions = conditions_of(shard.split, shard.begin, shard.end);
+  source.tolerances = manifest.plan.tolerances;
+  try {
+    return make_pairs(model, source, run);
+  } catch (const Error& error) {
+    // A sample that the reference gives up on is named with its split.
+    if (error.kind() != ErrorKind::diverged) throw;
+    throw Error(error.kind(), fmt::format("{} pairs: {}", to_string(shard.split), error.what()));
+  }
+}
+
+int64_t total(const torch::Tensor& evaluations) { return evaluations.sum().item<int64_t>(); }
+
+// Makes the missing shards and returns how many pairs they hold; `manifest` gets the evaluations
+// spent on all.
+int64_t complete(const std::filesystem::path& folder, PairManifest& manifest, const ModelPtr& model,
+                 const PairConditions& conditions_of, const PairRun& run) {
+  std::vector<PairShard> missing;
+  int64_t spent = 0, pending = 0;
+  for (const Split split : {Split::train, Split::validation}) {
+    for (const PairShard& shard : shards_of(manifest, split, manifest.split(split).count)) {
+      if (is_file(folder / file_name(shard))) {
+        spent += total(read_shard(folder, manifest, shard).evaluations);
+      } else {
+        missing.push_back(shard);
+        pending += shard.count();
+      }
+    }
+  }
+  int64_t made = 0;
+  for (const PairShard& shard : missing) {
+    PairRun part = run;
+    part.on_progress = [&](double done) {
+      if (!run.on_progress) return;
+      run.on_progress((static_cast<double>(made) + done * static_cast<double>(shard.count())) /
+                      static_cast<double>(pending));
+    };
+    const Pairs pairs = make_shard(manifest, shard, model, conditions_of, part);
+    write_shard(folder, manifest, shard, pairs);
+    spent += total(pairs.evaluations);
+    made += shard.count();
+  }
+  manifest.evaluations = spent;
+  return made;
+}
+
+void check_owner(const PairManifest& manifest, const PairOwner& owner, const std::string& source) {
+  const std::string differs = owner_differences(manifest.plan.owner, owner);
+  require(differs.empty(), source,
+          fmt::format("these pairs are of another model or guidance: {}; make pairs of your own "
+                      "in another folder, or give the model and guidance they are of",
+                      differs));
+}
+
+}  // namespace
+
+PairReport make_pairs(const std::filesystem::path& folder, const PairPlan& plan, const ModelPtr& model,
+                      const PairConditions& conditions, const PairRun& run) {
+  PairReport report;
+  PairManifest& manifest = report.manifest;
+  manifest.plan = plan;
+  manifest.dtype = model->dtype();
+  manifest.sample_shape = model->sample_shape();
+  check_plan(plan);
+  make_folders(folder);
+  const FolderLock lock(folder);
+  begin_or_continue(folder, manifest);
+  report.made = complete(folder, manifest, model, conditions, run);
+  write_manifest(folder, manifest);
+  return report;
+}
+
+Pairs read_pairs(const std::filesystem::path& folder, Split split, const PairOwner& owner, int64_t count) {
+  const PairManifest manifest = read_pair_manifest(folder);
+  check_owner(manifest, owner, folder.string());
+  const int64_t there = manifest.split(split).count;
+  if (count == 0) count = there;
+  require(count >= 1 && count <= there, folder.string(),
+          fmt::format("has {} {} pairs, {} are asked for", there, to_string(split), count));
+  std::vector<Pairs> parts;
+  for (const PairShard& shard : shards_of(manifest, split, count)) {
+    const std::string source = (folder / file_name(shard)).string();
+    require(is_file(source), source,
+            fmt::format("is missing: these pairs are unfinished; {}", kContinuePairs));
+    parts.push_back(read_shard(folder, manifest, shard));
+    check_alike(parts.front().conditions, parts.back().conditions, source);
+  }
+  return join(parts, count);
+}
+
+}  // namespace bespoke

@@ -1,0 +1,115 @@
+#include "bespoke/base/file.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "bespoke/base/error.h"
+#include "temporary_folder.h"
+
+namespace bespoke {
+
+using namespace detail;
+namespace {
+
+namespace fs = std::filesystem;
+
+class FileTest : public ::testing::Test {
+ protected:
+  // What is in the folder, by name.
+  std::string listing() const {
+    FILE* pipe = ::popen(("ls -A '" + folder_.string() + "'").c_str(), "r");
+    char buffer[4096];
+    std::string names(buffer, std::fread(buffer, 1, sizeof(buffer), pipe));
+    ::pclose(pipe);
+    return names;
+  }
+
+  testing::TemporaryFolder temporary_;
+  fs::path folder_ = temporary_.path();
+};
+
+TEST_F(FileTest, WritesAndReadsWhole) {
+  const std::string content("a\0b\n", 4);
+  write_file_atomically(folder_ / "x", content);
+  EXPECT_EQ(read_file(folder_ / "x"), content);
+  write_file_atomically(folder_ / "x", "new");
+  EXPECT_EQ(read_file(folder_ / "x"), "new");
+  EXPECT_EQ(listing(), "x\n") << "a temporary was left behind";
+}
+
+TEST_F(FileTest, AFailedWriteLeavesTheOldContent) {
+  // The target is a folder that is not empty: the rename must fail.
+  make_folders(folder_ / "taken" / "inside");
+  EXPECT_THROW(write_file_atomically(folder_ / "taken", "new"), Error);
+  EXPECT_TRUE(fs::is_directory(folder_ / "taken" / "inside"));
+  EXPECT_EQ(listing(), "taken\n");
+  EXPECT_THROW(write_file_atomically(folder_ / "no" / "such" / "folder", "x"), Error);
+}
+
+TEST_F(FileTest, MakesFoldersOrSaysWhyNot) {
+  make_folders(folder_ / "a" / "b" / "c");
+  make_folders(folder_ / "a" / "b" / "c");
+  write_file_atomically(folder_ / "a" / "b" / "c" / "x", "content");
+  EXPECT_THROW(make_folders(folder_ / "a" / "b" / "c" / "x"), Error);
+  EXPECT_THROW(make_folders(folder_ / "a" / "b" / "c" / "x" / "y"), Error);
+}
+
+TEST_F(FileTest, SaysWhyItCannotRead) {
+  try {
+    read_file(folder_ / "absent");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), 3);
+    EXPECT_NE(std::string(error.what()).find("No such file"), std::string::npos);
+  }
+  EXPECT_THROW(read_file(folder_), Error);
+}
+
+TEST_F(FileTest, RemovesOnlyWhatKilledWritersOfTheFileLeft) {
+  for (const auto& name :
+       {"x.1.part", "x.23.part", "x", "x.part", "x.1a.part", "x.1", "xy.1.part"}) {
+    write_file_atomically(folder_ / name, "content");
+  }
+  remove_unfinished(folder_ / "x");
+  EXPECT_EQ(listing(), "x\nx.1\nx.1a.part\nx.part\nxy.1.part\n");
+  remove_unfinished(folder_ / "absent/x");
+}
+
+TEST_F(FileTest, TellsFilesFromFoldersAndNothing) {
+  write_file_atomically(folder_ / "x", "content");
+  EXPECT_TRUE(is_file(folder_ / "x"));
+  EXPECT_FALSE(is_file(folder_));
+  EXPECT_FALSE(is_file(folder_ / "absent"));
+}
+
+TEST_F(FileTest, ListsFilesBelowAFolder) {
+  make_folders(folder_ / "a/b");
+  make_folders(folder_ / "empty");
+  make_folders(folder_ / ".hidden");
+  for (const auto& name : {"x", "a/y", "a/b/z", ".dot", ".hidden/w", "a/.dot"}) {
+    write_file_atomically(folder_ / name, "content");
+  }
+  std::vector<std::string> files = list_files(folder_);
+  std::sort(files.begin(), files.end());
+  EXPECT_EQ(files, (std::vector<std::string>{"a/b/z", "a/y", "x"}));
+  EXPECT_THROW(list_files(folder_ / "absent"), Error);
+  EXPECT_THROW(list_files(folder_ / "x"), Error);
+}
+
+TEST_F(FileTest, FollowsLinksButNotInCircles) {
+  make_folders(folder_ / "a");
+  make_folders(folder_ / "elsewhere");
+  write_file_atomically(folder_ / "elsewhere/x", "content");
+  ASSERT_EQ(::symlink("..", (folder_ / "a/up").c_str()), 0);
+  ASSERT_EQ(::symlink("nothing", (folder_ / "a/dangling").c_str()), 0);
+  ASSERT_EQ(::symlink("../elsewhere", (folder_ / "a/there").c_str()), 0);
+  std::vector<std::string> files = list_files(folder_);
+  std::sort(files.begin(), files.end());
+  EXPECT_EQ(files, (std::vector<std::string>{"a/dangling", "a/there/x", "elsewhere/x"}));
+}
+
+}  // namespace
+}  // namespace bespoke

@@ -1,0 +1,290 @@
+#include "bespoke/recipe/pair_store.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/file.h>
+#include <torch/torch.h>
+#include <unistd.h>
+
+#include <set>
+
+#include "bespoke/base/error.h"
+#include "bespoke/base/file.h"
+#include "bespoke/io/safetensors.h"
+#include "bespoke/model/guidance.h"
+#include "refusal.h"
+#include "support.h"
+#include "temporary_folder.h"
+
+namespace bespoke {
+
+using namespace detail;
+namespace {
+
+namespace fs = std::filesystem;
+
+class PairStore : public ::testing::Test {
+ protected:
+  PairStore() {
+    plan_.owner.model = {{"name", "mixture"}, {"weights_sha256", "aa"}};
+    plan_.owner.guidance = 1;
+    plan_.conditions = "class in turn";
+    plan_.train = {10, 3};
+    plan_.validation = {5, 4};
+    plan_.shard_size = 4;
+  }
+
+  static ModelPtr model(torch::ScalarType dtype = torch::kFloat) {
+    const auto plain =
+        mixture_model(testing::small_mixture(6, 4, 3), vp_schedule(), Prediction::noise, dtype);
+    return guided_model(plain, 1, {{"class", torch::full({1}, 3, torch::kLong)}});
+  }
+
+  static Conditions conditions(Split split, int64_t begin, int64_t end) {
+    const int64_t shift = split == Split::train ? 0 : 1;
+    return {{"class", torch::arange(begin, end, torch::kLong).add(shift).remainder(3)}};
+  }
+
+  PairReport make(const std::string& name, const PairRun& run = {}) const {
+    return make_pairs(folder_ / name, plan_, model(), conditions, run);
+  }
+
+  PairSet read(const std::string& name, Split split, int64_t count = 0) const {
+    return read_pairs(folder_ / name, split, plan_.owner, count);
+  }
+
+  static void expect_in(const std::string& part, const std::string& message) {
+    EXPECT_NE(message.find(part), std::string::npos)
+        << "'" << message << "' lacks '" << part << "'";
+  }
+
+  bool same_folders(const std::string& left, const std::string& right) const {
+    const std::string command = "cd '" + folder_.string() + "' && diff -r " + left + " " + right;
+    return std::system(command.c_str()) == 0;
+  }
+
+  // Rewrites one file of a store with something about it changed.
+  template <class Change>
+  void change(const std::string& name, Change change_tensors) const {
+    TensorFile file = read_safetensors(folder_ / name);
+    change_tensors(file);
+    write_safetensors(folder_ / name, file);
+  }
+
+  testing::TemporaryFolder temporary_;
+  fs::path folder_ = temporary_.path();
+  PairPlan plan_;
+};
+
+TEST_F(PairStore, APairIsNoiseAndTheReferencesSampleFromIt) {
+  make("a");
+  for (const Split split : {Split::train, Split::validation}) {
+    const PairSet pairs = read("a", split);
+    const int64_t count = split == Split::train ? 10 : 5;
+    const uint64_t seed = split == Split::train ? 3 : 4;
+    const auto noise = model()->schedule()->source_std() * normal_noise(seed, 0, count, {6});
+    EXPECT_TRUE(torch::equal(pairs.x0, noise.to(torch::kFloat)));
+    EXPECT_TRUE(
+        torch::equal(pairs.conditions.at("class"), conditions(split, 0, count).at("class")));
+    const auto truth = reference(model(), pairs.x0, pairs.conditions);
+    EXPECT_TRUE(torch::equal(pairs.x1, truth.x.to(torch::kFloat)));
+    EXPECT_TRUE(torch::equal(pairs.evaluations, truth.evaluations));
+  }
+}
+
+TEST_F(PairStore, DoubleModelsHaveDoublePairs) {
+  make_pairs(folder_ / "a", plan_, model(torch::kDouble), conditions);
+  const PairSet pairs = read("a", Split::validation);
+  const auto truth = reference(model(torch::kDouble), pairs.x0, pairs.conditions);
+  EXPECT_EQ(pairs.x0.scalar_type(), torch::kDouble);
+  EXPECT_TRUE(torch::equal(pairs.x1, truth.x));
+}
+
+TEST_F(PairStore, TheManifestSaysWhatWasDone) {
+  const PairReport report = make("a");
+  EXPECT_EQ(report.made, 15);
+  const int64_t spent = read("a", Split::train).evaluations.sum().item<int64_t>() +
+                        read("a", Split::validation).evaluations.sum().item<int64_t>();
+  const PairManifest manifest = read_pair_manifest(folder_ / "a");
+  EXPECT_EQ(manifest.evaluations, spent);
+  EXPECT_EQ(manifest.plan.owner.model, plan_.owner.model);
+  EXPECT_TRUE(manifest.plan.owner.guidance == plan_.owner.guidance);
+  EXPECT_EQ(manifest.plan.conditions, "class in turn");
+  EXPECT_EQ(manifest.plan.validation.seed, 4);
+  EXPECT_EQ(manifest.plan.shard_size, 4);
+  EXPECT_EQ(manifest.sample_shape, std::vector<int64_t>{6});
+}
+
+TEST_F(PairStore, TrainingAndValidationShareNothing) {
+  make("a");
+  const auto both = torch::cat({read("a", Split::train).x0, read("a", Split::validation).x0});
+  std::set<float> firsts;
+  for (int64_t i = 0; i < both.size(0); ++i) firsts.insert(both[i][0].item<float>());
+  EXPECT_EQ(firsts.size(), 15u);
+  plan_.validation.seed = plan_.train.seed;
+  EXPECT_THROW(make("b"), Error);
+  EXPECT_FALSE(fs::exists(folder_ / "b"));
+}
+
+TEST_F(PairStore, BytesDoNotDependOnTheBatch) {
+  PairRun run;
+  run.batch = 3;
+  make("a");
+  make("b", run);
+  EXPECT_TRUE(same_folders("a", "b"));
+}
+
+TEST_F(PairStore, AKilledRunIsContinuedToTheSameBytes) {
+  make("whole");
+  struct Killed {};
+  PairRun run;
+  run.on_progress = [](double done) {
+    if (done > 0.5) throw Killed();
+  };
+  EXPECT_THROW(make("broken", run), Killed);
+  ASSERT_TRUE(fs::exists(folder_ / "broken/train-00000.safetensors"));
+  ASSERT_FALSE(fs::exists(folder_ / "broken/validation-00001.safetensors"));
+  write_file_atomically(folder_ / "broken/validation-00001.safetensors.77.part", "half a sha");
+  write_file_atomically(folder_ / "broken/manifest.json.77.part", "{");
+  const PairReport report = make("broken");
+  EXPECT_GT(report.made, 0);
+  EXPECT_LT(report.made, 15);
+  EXPECT_TRUE(same_folders("whole", "broken"));
+}
+
+TEST_F(PairStore, AShardThatWasLostIsMadeAgain) {
+  make("a");
+  make("b");
+  ASSERT_EQ(::unlink((folder_ / "b/train-00001.safetensors").c_str()), 0);
+  expect_in("train-00001.safetensors: is missing",
+            testing::refusal([&] { read("b", Split::train); }));
+  expect_in("again to continue", testing::refusal([&] { read("b", Split::train); }));
+  EXPECT_EQ(read("b", Split::train, 4).x0.size(0), 4) << "the first shard is enough for these";
+  EXPECT_EQ(make("b").made, 4);
+  EXPECT_TRUE(same_folders("a", "b"));
+}
+
+TEST_F(PairStore, ProgressIsOverWhatIsStillToBeMade) {
+  make("a");
+  ASSERT_EQ(::unlink((folder_ / "a/validation-00001.safetensors").c_str()), 0);
+  std::vector<double> seen;
+  PairRun run;
+  run.on_progress = [&](double done) { seen.push_back(done); };
+  EXPECT_EQ(make("a", run).made, 1);
+  ASSERT_GT(seen.size(), 2u);
+  EXPECT_LT(seen.front(), 0.5);
+  EXPECT_NEAR(seen.back(), 1, 1e-9);
+}
+
+TEST_F(PairStore, OneRunAtATimeWrites) {
+  make("a");
+  const int descriptor = ::open((folder_ / "a").c_str(), O_RDONLY | O_DIRECTORY);
+  ASSERT_EQ(::flock(descriptor, LOCK_EX), 0);
+  expect_in("another run is writing here", testing::refusal([&] { make("a"); }));
+  ::close(descriptor);
+  EXPECT_EQ(make("a").made, 0);
+}
+
+TEST_F(PairStore, TheFirstPairsAloneAreThoseOfAll) {
+  make("a");
+  const PairSet all = read("a", Split::train), few = read("a", Split::train, 6);
+  EXPECT_TRUE(torch::equal(few.x0, all.x0.slice(0, 0, 6)));
+  EXPECT_TRUE(torch::equal(few.x1, all.x1.slice(0, 0, 6)));
+  EXPECT_TRUE(torch::equal(few.evaluations, all.evaluations.slice(0, 0, 6)));
+  EXPECT_EQ(few.conditions.at("class").size(0), 6);
+  expect_in("has 10 train pairs, 11 are asked for",
+            testing::refusal([&] { read("a", Split::train, 11); }));
+}
+
+TEST_F(PairStore, PairsOfAnotherModelOrGuidanceAreRefused) {
+  make("a");
+  plan_.owner.model["weights_sha256"] = "bb";
+  expect_in("model.weights_sha256 is \"aa\" there and \"bb\" here",
+            testing::refusal([&] { read("a", Split::train); }));
+  expect_in("model.weights_sha256 is \"aa\" there and \"bb\" here",
+            testing::refusal([&] { make("a"); }));
+  plan_.owner.model["weights_sha256"] = "aa";
+  plan_.owner.guidance = 2;
+  expect_in("guidance is 1.0 there and 2.0 here",
+            testing::refusal([&] { read("a", Split::train); }));
+  plan_.owner.guidance = 1;
+  plan_.tolerances.rtol = 1e-3;
+  expect_in("tolerance.relative is 1e-05 there and 0.001 here",
+            testing::refusal([&] { make("a"); }));
+}
+
+TEST_F(PairStore, APairThatIsNotFiniteIsNamed) {
+  make("a");
+  change("a/validation-00001.safetensors",
+         [](TensorFile& file) { file.tensors["x1"][0][2] = std::nanf(""); });
+  expect_in("x1 of validation pair 4 is not finite",
+            testing::refusal([&] { read("a", Split::validation); }));
+  EXPECT_EQ(read("a", Split::train).x1.size(0), 10);
+}
+
+TEST_F(PairStore, ShardsThatDoNotBelongAreRefused) {
+  make("a");
+  const std::string path = "a/train-00001.safetensors";
+  const std::string good = read_file(folder_ / path);
+  const auto message = [&] { return testing::refusal([&] { read("a", Split::train); }); };
+  write_file_atomically(folder_ / path, read_file(folder_ / "a/train-00000.safetensors"));
+  expect_in("is not a shard of this set of pairs", message());
+  write_file_atomically(folder_ / path, good.substr(0, good.size() / 2));
+  expect_in("train-00001.safetensors", message());
+  expect_in("train-00001.safetensors", testing::refusal([&] { make("a"); }));
+  const auto changed = [&](const auto& how) {
+    write_file_atomically(folder_ / path, good);
+    change(path, how);
+    return message();
+  };
+  expect_in("tensor 'x1' is missing", changed([](TensorFile& f) { f.tensors.erase("x1"); }));
+  expect_in("tensor 'x0' must be Float of shape [4, 6]",
+            changed([](TensorFile& f) { f.tensors["x0"] = f.tensors["x0"].to(torch::kDouble); }));
+  expect_in("tensor 'evaluations' must be", changed([](TensorFile& f) {
+              f.tensors["evaluations"] = torch::ones({3}, torch::kLong);
+            }));
+  expect_in("'condition.class' must have 4 rows", changed([](TensorFile& f) {
+              f.tensors["condition.class"] = torch::ones({3}, torch::kLong);
+            }));
+  expect_in("conditions are not those of the first shard",
+            changed([](TensorFile& f) { f.tensors.erase("condition.class"); }));
+}
+
+TEST_F(PairStore, EveryKeyOfTheManifestIsChecked) {
+  make("a");
+  const auto good = nlohmann::json::parse(read_file(folder_ / "a/manifest.json"));
+  const auto changed = [&](const nlohmann::json& patch) {
+    nlohmann::json document = good;
+    document.merge_patch(patch);
+    write_file_atomically(folder_ / "a/manifest.json", document.dump());
+    return testing::refusal([&] { read("a", Split::train); });
+  };
+  EXPECT_EQ(changed(nlohmann::json::object()), "");
+  for (const auto& item : good.items()) {
+    if (item.key() == "evaluations") continue;
+    expect_in(item.key(), changed({{item.key(), nullptr}}));
+  }
+  expect_in("newer bespoke", changed({{"version", 2}}));
+  expect_in("\"format\" must be", changed({{"format", "other"}}));
+  expect_in("train.count", changed({{"train", {{"count", 1.5}}}}));
+  expect_in("different seeds", changed({{"train", {{"seed", 4}}}}));
+  expect_in("tolerance must be positive", changed({{"tolerance", {{"relative", -1}}}}));
+  expect_in("unknown precision", changed({{"dtype", "float8"}}));
+  expect_in("sample_shape", changed({{"sample_shape", {-1}}}));
+  expect_in("evaluations.total", changed({{"evaluations", {{"total", "many"}}}}));
+  expect_in("did you mean 'train'", changed({{"trian", 1}}));
+}
+
+TEST_F(PairStore, ASampleTheReferenceGivesUpOnIsNamedWithItsSplit) {
+  plan_.tolerances = {1e-30, 1e-30};
+  try {
+    make("a");
+    FAIL() << "no sample meets this tolerance";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::diverged);
+    expect_in("train pairs: the reference cannot meet tolerance", error.what());
+  }
+}
+
+}  // namespace
+}  // namespace bespoke
