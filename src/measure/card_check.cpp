@@ -10,10 +10,10 @@
 
 #include "bespoke/base/batches.h"
 #include "bespoke/base/error.h"
-#include "bespoke/tensor/noise.h"
 #include "bespoke/model/fields.h"
-#include "bespoke/solver/catalogue.h"
 #include "bespoke/sample/sampler.h"
+#include "bespoke/solver/catalogue.h"
+#include "bespoke/tensor/noise.h"
 
 namespace bespoke {
 
@@ -44,7 +44,7 @@ constexpr double kFitsAtAll = 0.9;
 torch::Tensor draw(const ModelPtr& model, const torch::Tensor& noise, const Conditions& conditions,
                    const std::function<void(double)>& report) {
   const SchedulePtr path = fm_ot_schedule();
-  const NsSolver solver = make_solver("midpoint", {kEvaluations, path, "uniform-t", false});
+  const NsSolver solver = make_solver("midpoint", {kEvaluations, path, "uniform-t"});
   return sample(solver, RescheduledField(model, path), noise, conditions,
                 [&](const StepInfo& info) { report((info.step + 1.0) / kEvaluations); });
 }
@@ -79,8 +79,8 @@ Errors denoising_errors(const Model& model, const torch::Tensor& data, const tor
 }
 
 // How the samples, and their denoising, came out in the end.
-void score_samples(const ModelPtr& model, const torch::Tensor& samples, const CardCheckOptions& options,
-                   ScoredCard& fit) {
+void score_samples(const ModelPtr& model, const torch::Tensor& samples,
+                   const CardCheckOptions& options, ScoredCard& fit) {
   const auto noise =
       normal_noise(options.seed + 1, 0, options.count, model->sample_shape()).to(samples);
   double log_ratio = 0;
@@ -186,7 +186,8 @@ ScoredCard fit(const NetworkPtr& network, const ModelCard& card, const CardCheck
 
 }  // namespace
 
-CardCheck check_card(const NetworkPtr& network, const ModelCard& card, const CardCheckOptions& options) {
+CardCheck check_card(const NetworkPtr& network, const ModelCard& card,
+                     const CardCheckOptions& options) {
   const auto others = alternatives(card);
   size_t done = 0;
   const auto run = [&](const std::string& change, const ModelCard& declared) {

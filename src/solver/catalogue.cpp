@@ -33,8 +33,8 @@ std::function<int(int)> multiples_of(int stages) {
 }
 int one_each(int nfe) { return nfe; }
 
-bool infinite_at_end(const SolverRequest& request, const Grid& grid) {
-  return request.infinite_at_end || !std::isfinite(request.schedule->at(grid.back()).sigma_dot);
+bool velocity_is_infinite(const Schedule& schedule, double t) {
+  return !std::isfinite(schedule.at(t).sigma_dot);
 }
 
 CatalogueEntry adams_entry(int order) {
@@ -46,7 +46,9 @@ CatalogueEntry adams_entry(int order) {
           "uniform-t",
           false,
           one_each,
-          [order](const SolverRequest&, const Grid& grid) { return adams_bashforth(order, grid); }};
+          [order](const SolverRequest&, const Grid& grid, bool) {
+            return adams_bashforth(order, grid);
+          }};
 }
 
 CatalogueEntry exponential_multistep_entry(std::string name, std::string description, int order,
@@ -59,7 +61,7 @@ CatalogueEntry exponential_multistep_entry(std::string name, std::string descrip
           "uniform-t",
           true,
           one_each,
-          [=](const SolverRequest& request, const Grid& grid) {
+          [=](const SolverRequest& request, const Grid& grid, bool) {
             return exponential_multistep(*request.schedule, grid, form, variable,
                                          {order, request.lower_order_final});
           }};
@@ -77,10 +79,10 @@ CatalogueEntry exponential_runge_kutta_entry(const std::string& base, int order,
           "uniform-t",
           false,
           multiples_of(tableau.stages()),
-          [=](const SolverRequest& request, const Grid& grid) {
+          [=](const SolverRequest& request, const Grid& grid, bool infinite_at_end) {
             const std::vector<ButcherTableau> tableaus(grid.size() - 1, tableau);
             return exponential_runge_kutta(*request.schedule, grid, form, tableaus,
-                                           infinite_at_end(request, grid));
+                                           infinite_at_end);
           }};
 }
 
@@ -94,7 +96,7 @@ CatalogueEntry dpm_singlestep_entry(std::string name, std::string description, i
           "uniform-t",
           false,
           [order](int nfe) { return static_cast<int>(dpm_singlestep_orders(order, nfe).size()); },
-          [=](const SolverRequest& request, const Grid& grid) {
+          [=](const SolverRequest& request, const Grid& grid, bool) {
             return dpm_singlestep(*request.schedule, grid, form,
                                   dpm_singlestep_orders(order, request.nfe));
           }};
@@ -111,7 +113,7 @@ CatalogueEntry dpm_multistep_entry(int order) {
           "uniform-t",
           true,
           one_each,
-          [order](const SolverRequest& request, const Grid& grid) {
+          [order](const SolverRequest& request, const Grid& grid, bool) {
             return dpm_multistep(*request.schedule, grid, {order, request.lower_order_final});
           }};
 }
@@ -127,7 +129,7 @@ CatalogueEntry unipc_entry(int order, UniPcVariant variant) {
           "uniform-t",
           true,
           one_each,
-          [=](const SolverRequest& request, const Grid& grid) {
+          [=](const SolverRequest& request, const Grid& grid, bool) {
             return unipc(*request.schedule, grid, variant, {order, request.lower_order_final});
           }};
 }
@@ -142,11 +144,11 @@ CatalogueEntry edm_heun_entry() {
           "karras",
           false,
           [](int nfe) { return nfe % 2 == 1 ? (nfe + 1) / 2 : 0; },
-          [](const SolverRequest& request, const Grid& grid) {
+          [](const SolverRequest& request, const Grid& grid, bool infinite_at_end) {
             std::vector<ButcherTableau> tableaus(grid.size() - 1, heun_tableau());
             tableaus.back() = euler_tableau();
             return exponential_runge_kutta(*request.schedule, grid, Prediction::noise, tableaus,
-                                           infinite_at_end(request, grid));
+                                           infinite_at_end);
           }};
 }
 
@@ -206,7 +208,8 @@ std::vector<CatalogueEntry> make_catalogue() {
   }
   list.push_back({"ipndm", kExponentialMultistep,
                   "iPNDM: DDIM on noise extrapolated with the weights of equal steps", 2, 1,
-                  "uniform-t", false, one_each, [](const SolverRequest& request, const Grid& grid) {
+                  "uniform-t", false, one_each,
+                  [](const SolverRequest& request, const Grid& grid, bool) {
                     return ipndm(*request.schedule, grid);
                   }});
   for (const auto form : {noise, data}) {
@@ -250,8 +253,8 @@ CatalogueEntry runge_kutta_entry(std::string name, std::string description, int 
           "uniform-t",
           false,
           multiples_of(tableau.stages()),
-          [tableau](const SolverRequest& request, const Grid& grid) {
-            return runge_kutta(tableau, grid, infinite_at_end(request, grid));
+          [tableau](const SolverRequest&, const Grid& grid, bool infinite_at_end) {
+            return runge_kutta(tableau, grid, infinite_at_end);
           }};
 }
 
@@ -265,7 +268,7 @@ CatalogueEntry multistep_entry(std::string name, std::string description, int or
           "uniform-t",
           false,
           one_each,
-          [rule](const SolverRequest&, const Grid& grid) { return multistep(rule, grid); }};
+          [rule](const SolverRequest&, const Grid& grid, bool) { return multistep(rule, grid); }};
 }
 
 std::string CatalogueEntry::taxonomy() const {
@@ -303,7 +306,9 @@ static NsSolver scaled_to_start(NsSolver solver, const Schedule& schedule) {
   return solver;
 }
 
-NsSolver make_solver(const CatalogueEntry& entry, const SolverRequest& request) {
+// `infinite_at_one`: the velocity at t = 1 is infinite, whatever the request's schedule says.
+static NsSolver build_solver(const CatalogueEntry& entry, const SolverRequest& request,
+                             bool infinite_at_one) {
   check_nfe(request.nfe);
   const int steps = entry.steps(request.nfe);
   if (steps == 0) {
@@ -314,9 +319,16 @@ NsSolver make_solver(const CatalogueEntry& entry, const SolverRequest& request) 
     throw usage_error("{} has no order to lower at the end; leave out lower-order-final",
                       entry.name);
   }
-  const std::string& grid = request.grid.empty() ? entry.default_grid : request.grid;
-  return scaled_to_start(entry.build(request, make_grid(grid, steps, *request.schedule)),
-                         *request.schedule);
+  const Schedule& schedule = *request.schedule;
+  const Grid grid =
+      make_grid(request.grid.empty() ? entry.default_grid : request.grid, steps, schedule);
+  const bool infinite =
+      velocity_is_infinite(schedule, grid.back()) || (infinite_at_one && grid.back() == 1);
+  return scaled_to_start(entry.build(request, grid, infinite), schedule);
+}
+
+NsSolver make_solver(const CatalogueEntry& entry, const SolverRequest& request) {
+  return build_solver(entry, request, false);
 }
 
 NsSolver make_solver(const std::string& name, const SolverRequest& request) {
@@ -331,9 +343,8 @@ NsSolver make_solver_via(const CatalogueEntry& entry, const SolverRequest& reque
   const double first = via->time_at_lambda(request.schedule->lambda(0));
   const std::string& grid = request.grid.empty() ? entry.default_grid : request.grid;
   there.grid = first > 0 ? grid_from(grid, first, *via) : grid;
-  there.infinite_at_end = !std::isfinite(request.schedule->at(1).sigma_dot);
-  return scaled_to_start(fold(make_solver(entry, there), *schedule_change(request.schedule, via)),
-                         *request.schedule);
+  const NsSolver solver = build_solver(entry, there, velocity_is_infinite(*request.schedule, 1));
+  return scaled_to_start(fold(solver, *schedule_change(request.schedule, via)), *request.schedule);
 }
 
 }  // namespace bespoke

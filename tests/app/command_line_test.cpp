@@ -8,8 +8,8 @@
 #include "app/command_line.h"
 #include "bespoke/base/file.h"
 #include "bespoke/io/safetensors.h"
-#include "bespoke/solver/solver_file.h"
 #include "bespoke/solver/catalogue.h"
+#include "bespoke/solver/solver_file.h"
 
 namespace bespoke {
 
@@ -50,7 +50,7 @@ TEST_F(CommandLine, WritesShowsAndRunsASolverFile) {
       run("solver dpm++2m --nfe 6 --schedule vp --prediction noise -o d.solver.json");
   ASSERT_EQ(written.code, 0) << written.err;
   const SolverFile file = read_solver_file(folder_ / "d.solver.json");
-  EXPECT_TRUE(file.solver == make_solver("dpm++2m", {6, vp_schedule(), "", false}));
+  EXPECT_TRUE(file.solver == make_solver("dpm++2m", {6, vp_schedule(), ""}));
   EXPECT_EQ(run("solver dpm++2m --nfe 6 --schedule vp --prediction noise").out,
             read_file(folder_ / "d.solver.json"));
   const Outcome shown = run("show d.solver.json");

@@ -5,14 +5,14 @@
 #include <cmath>
 
 #include "bespoke/base/error.h"
-#include "bespoke/tensor/noise.h"
 #include "bespoke/solver/catalogue.h"
+#include "bespoke/tensor/noise.h"
 
 namespace bespoke {
 namespace {
 
 NsSolver named(const std::string& name, int nfe) {
-  return make_solver(name, {nfe, fm_ot_schedule(), "", false});
+  return make_solver(name, {nfe, fm_ot_schedule(), ""});
 }
 
 double largest_difference(const NsSolver& left, const NsSolver& right) {

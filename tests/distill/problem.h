@@ -4,8 +4,8 @@
 
 #include "bespoke/distill/objective.h"
 #include "bespoke/model/fields.h"
-#include "bespoke/solver/catalogue.h"
 #include "bespoke/sample/reference.h"
+#include "bespoke/solver/catalogue.h"
 #include "support.h"
 
 namespace bespoke::testing {
@@ -36,7 +36,7 @@ inline Problem small_problem(SchedulePtr schedule = fm_ot_schedule(),
 
 inline NsSolver start_solver(const std::string& name, int nfe,
                              SchedulePtr schedule = fm_ot_schedule()) {
-  return make_solver(name, {nfe, std::move(schedule), "", false});
+  return make_solver(name, {nfe, std::move(schedule), ""});
 }
 
 inline std::vector<int64_t> first_samples(int64_t count) {

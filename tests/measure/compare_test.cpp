@@ -15,9 +15,8 @@ TEST(Compare, DoesNotDependOnTheBatchSize) {
   const ModelPtr model =
       mixture_model(testing::small_mixture(), fm_ot_schedule(), Prediction::velocity);
   const auto x0 = testing::starting_noise(*model, 10);
-  const std::vector<NamedSolver> list = {
-      {"euler", make_solver("euler", {8, fm_ot_schedule(), "", false})},
-      {"rk4", make_solver("rk4", {8, fm_ot_schedule(), "", false})}};
+  const std::vector<NamedSolver> list = {{"euler", make_solver("euler", {8, fm_ot_schedule(), ""})},
+                                       {"rk4", make_solver("rk4", {8, fm_ot_schedule(), ""})}};
   CompareOptions whole, parts;
   whole.tolerances = parts.tolerances = {1e-8, 1e-8};
   whole.batch = 10;
@@ -40,7 +39,7 @@ class CompareTest : public ::testing::Test {
   CompareTest() { options_.tolerances = {1e-8, 1e-8}; }
 
   static NamedSolver contender(const std::string& name, int nfe) {
-    return {name, make_solver(name, {nfe, fm_ot_schedule(), "", false})};
+    return {name, make_solver(name, {nfe, fm_ot_schedule(), ""})};
   }
 
   // Overflows float64 within a few steps.

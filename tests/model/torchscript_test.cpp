@@ -13,8 +13,8 @@
 #include "bespoke/base/file.h"
 #include "bespoke/base/sha256.h"
 #include "bespoke/model/fields.h"
-#include "bespoke/solver/catalogue.h"
 #include "bespoke/sample/sampler.h"
+#include "bespoke/solver/catalogue.h"
 #include "support.h"
 #include "temporary_folder.h"
 
@@ -81,7 +81,7 @@ def data(self, x, alpha, sigma, y):
         mixture_model(testing::small_mixture(kDimension, 4, 2), schedule, prediction);
     const auto x0 = testing::starting_noise(*analytic, 5);
     const auto labels = torch::tensor({0, 1, 2, 1, 0}, torch::kLong);
-    const NsSolver solver = make_solver("midpoint", {8, schedule, grid, false});
+    const NsSolver solver = make_solver("midpoint", {8, schedule, grid});
     const auto expected = sample(solver, VelocityField(analytic), x0, {{"class", labels}});
     const auto got = sample(solver, VelocityField(loaded), x0, {{"y", labels}});
     EXPECT_LT(relative_error(got, expected), tolerance) << document.dump();

@@ -2,11 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include "bespoke/tensor/combine.h"
 #include "bespoke/model/fields.h"
-#include "bespoke/solver/catalogue.h"
 #include "bespoke/sample/reference.h"
 #include "bespoke/sample/sampler.h"
+#include "bespoke/solver/catalogue.h"
+#include "bespoke/tensor/combine.h"
 #include "support.h"
 
 namespace bespoke {
@@ -40,7 +40,7 @@ TEST_F(Cuda, SamplesAndReferenceAgreeWithTheCpu) {
     const auto x0 = testing::starting_noise(*model, 7);
     const Conditions labels = {{"class", torch::arange(7, torch::kLong) % 3}};
     const VelocityField field(model);
-    const NsSolver solver = make_solver("dpm++2m", {8, vp_schedule(), "", false});
+    const NsSolver solver = make_solver("dpm++2m", {8, vp_schedule(), ""});
     EXPECT_LT(testing::relative_error(sample(solver, field, x0.to(torch::kCUDA), labels).cpu(),
                                       sample(solver, field, x0, labels)),
               1e-11);

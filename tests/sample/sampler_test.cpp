@@ -30,7 +30,7 @@ class FunctionField : public Field {
   Function f_;
 };
 
-NsSolver euler(int nfe) { return make_solver("euler", {nfe, fm_ot_schedule(), "", false}); }
+NsSolver euler(int nfe) { return make_solver("euler", {nfe, fm_ot_schedule(), ""}); }
 
 TEST(Sampler, RunsAlgorithmOne) {
   // x' = 3 t^2 by four Euler steps: the left Riemann sum.
@@ -39,7 +39,7 @@ TEST(Sampler, RunsAlgorithmOne) {
   const auto x = sample(euler(4), field, torch::zeros({2, 3}, torch::kDouble));
   EXPECT_NEAR(x[1][2].item<double>(), 0.25 * 3 * (0 + 1 + 4 + 9) / 16., 1e-15);
   // And exactly by RK4, whose quadrature is Simpson's.
-  const auto exact = sample(make_solver("rk4", {4, fm_ot_schedule(), "", false}), field,
+  const auto exact = sample(make_solver("rk4", {4, fm_ot_schedule(), ""}), field,
                             torch::zeros({2, 3}, torch::kDouble));
   EXPECT_NEAR(exact[0][0].item<double>(), 1, 1e-15);
 }
@@ -74,7 +74,7 @@ TEST(Sampler, NamesTheStepTimeAndSampleOfANaN) {
 
 TEST(Sampler, AFieldMayReturnItsInput) {
   const FunctionField field([](const torch::Tensor& x, double) { return x; });
-  const auto x = sample(make_solver("ab2", {4, fm_ot_schedule(), "", false}), field,
+  const auto x = sample(make_solver("ab2", {4, fm_ot_schedule(), ""}), field,
                         torch::ones({1, 2}, torch::kDouble));
   // Adams-Bashforth on x' = x by hand: the second velocity must still be x_1 when x_3 is made.
   double previous = 1, state = 1.25;
@@ -95,7 +95,7 @@ TEST(Sampler, RefusesAVelocityOfAnotherShape) {
 TEST(Sampler, StartsWhereTheGridDoes) {
   const SchedulePtr fm = fm_ot_schedule();
   EXPECT_EQ(euler(4).start_scale, 1);
-  EXPECT_NEAR(make_solver("edm-heun", {7, fm, "", false}).start_scale, 80 / 81., 1e-14);
+  EXPECT_NEAR(make_solver("edm-heun", {7, fm, ""}).start_scale, 80 / 81., 1e-14);
 }
 
 TEST(Sampler, AccumulatesHalfPrecisionModelsInFloat32) {
@@ -115,7 +115,7 @@ TEST(Sampler, BitsDoNotDependOnBatchOrThreads) {
         mixture_model(testing::small_mixture(37, 5), vp_schedule(), Prediction::noise, dtype);
     const VelocityField field(model);
     const auto x0 = testing::starting_noise(*model, 21).to(dtype);
-    const NsSolver solver = make_solver("dpm++2m", {7, vp_schedule(), "", false});
+    const NsSolver solver = make_solver("dpm++2m", {7, vp_schedule(), ""});
     const int threads = at::get_num_threads();
     at::set_num_threads(2);
     const auto all = sample(solver, field, x0);

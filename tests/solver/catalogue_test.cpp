@@ -6,9 +6,9 @@
 
 #include "bespoke/base/error.h"
 #include "bespoke/model/fields.h"
-#include "bespoke/solver/multistep.h"
 #include "bespoke/sample/reference.h"
 #include "bespoke/sample/sampler.h"
+#include "bespoke/solver/multistep.h"
 #include "support.h"
 
 namespace bespoke {
@@ -37,20 +37,20 @@ TEST(Catalogue, SpendsExactlyTheEvaluationsAskedFor) {
   for (const auto& entry : catalogue()) {
     for (int nfe = 1; nfe <= 13; ++nfe) {
       if (entry.steps(nfe) == 0) continue;
-      EXPECT_EQ(make_solver(entry, {nfe, vp_schedule(), "", false}).nfe(), nfe) << entry.name;
+      EXPECT_EQ(make_solver(entry, {nfe, vp_schedule(), ""}).nfe(), nfe) << entry.name;
     }
   }
 }
 
 TEST(Catalogue, NamesTheNearestItCanSpend) {
   const SchedulePtr fm = fm_ot_schedule();
-  EXPECT_EQ(message_of("heun", {7, fm, "", false}),
+  EXPECT_EQ(message_of("heun", {7, fm, ""}),
             "heun cannot spend exactly 7 evaluations; the nearest it can is 6 or 8");
-  EXPECT_EQ(message_of("edm-heun", {8, fm, "", false}),
+  EXPECT_EQ(message_of("edm-heun", {8, fm, ""}),
             "edm-heun cannot spend exactly 8 evaluations; the nearest it can is 7 or 9");
-  EXPECT_EQ(message_of("rk4", {1, fm, "", false}),
+  EXPECT_EQ(message_of("rk4", {1, fm, ""}),
             "rk4 cannot spend exactly 1 evaluations; the nearest it can is 4");
-  EXPECT_NE(message_of("euler", {0, fm, "", false}), "no error");
+  EXPECT_NE(message_of("euler", {0, fm, ""}), "no error");
   EXPECT_NE(message_of("euler", {8, fm, "", true}), "no error");
 }
 
@@ -64,7 +64,7 @@ TEST(Catalogue, EveryEntryWorksOnEveryScheduleAndGrid) {
       for (const auto& grid : {"uniform-t", "uniform-lambda", "quadratic", "karras", "shift"}) {
         int nfe = 12;
         while (entry.steps(nfe) == 0) ++nfe;
-        const NsSolver solver = make_solver(entry, {nfe, schedule, grid, false});
+        const NsSolver solver = make_solver(entry, {nfe, schedule, grid});
         EXPECT_NO_THROW(sample(solver, field, x0))
             << entry.name << " on " << schedule->name() << " " << grid;
       }
@@ -75,12 +75,12 @@ TEST(Catalogue, EveryEntryWorksOnEveryScheduleAndGrid) {
 TEST(Catalogue, RunsInTheCoordinatesOfAnotherSchedule) {
   // DDIM is the same method in any coordinates, given the same times.
   const SchedulePtr fm = fm_ot_schedule(), cosine = cosine_schedule();
-  const NsSolver via = make_solver_via(find_solver("ddim"), {5, fm, "", false}, cosine);
+  const NsSolver via = make_solver_via(find_solver("ddim"), {5, fm, ""}, cosine);
   std::string grid = "custom:0";
   for (int i = 1; i <= 5; ++i) {
     grid += fmt::format(",{}", i == 5 ? 1.0 : fm->time_at_lambda(cosine->lambda(i / 5.)));
   }
-  const NsSolver direct = make_solver("ddim", {5, fm, grid, false});
+  const NsSolver direct = make_solver("ddim", {5, fm, grid});
   const VelocityField field(mixture_model(testing::small_mixture(), fm, Prediction::velocity));
   const auto x0 = normal_noise(1, 0, 3, {6});
   EXPECT_LT(testing::relative_error(sample(via, field, x0), sample(direct, field, x0)), 1e-12);
@@ -104,8 +104,7 @@ TEST(Catalogue, ConvergesInTheCoordinatesOfAnySchedule) {
     for (const auto& via : {fm_ot_schedule(), cosine_schedule(), vp_schedule(),
                             preconditioned_schedule(schedule, 3)}) {
       for (const auto& method : {"midpoint", "heun"}) {
-        const NsSolver solver =
-            make_solver_via(find_solver(method), {512, schedule, "", false}, via);
+        const NsSolver solver = make_solver_via(find_solver(method), {512, schedule, ""}, via);
         const auto x = sample(solver, VelocityField(model), x0);
         const double error = testing::relative_error(x, truth);
         // A path that starts with some signal and one that starts with none differ at the start by
@@ -121,10 +120,10 @@ TEST(Catalogue, AnyTableauAndAnyRuleMakeAnEntry) {
   const SchedulePtr fm = fm_ot_schedule();
   // Heun's third-order method, and Adams-Bashforth 2 as a stationary rule.
   const ButcherTableau heun3 = {{{}, {1. / 3}, {0, 2. / 3}}, {0.25, 0, 0.75}, {0, 1. / 3, 2. / 3}};
-  EXPECT_EQ(make_solver(runge_kutta_entry("mine", "", 3, heun3), {6, fm, "", false}).nfe(), 6);
+  EXPECT_EQ(make_solver(runge_kutta_entry("mine", "", 3, heun3), {6, fm, ""}).nfe(), 6);
   const MultistepRule ab2 = {{0, 1}, {-0.5, 1.5}};
-  const NsSolver mine = make_solver(multistep_entry("mine", "", 2, ab2), {6, fm, "", false});
-  const NsSolver built_in = make_solver("ab2", {6, fm, "", false});
+  const NsSolver mine = make_solver(multistep_entry("mine", "", 2, ab2), {6, fm, ""});
+  const NsSolver built_in = make_solver("ab2", {6, fm, ""});
   for (size_t i = 0; i < 6; ++i) {
     for (size_t j = 0; j <= i; ++j) EXPECT_NEAR(mine.b[i][j], built_in.b[i][j], 1e-14);
   }

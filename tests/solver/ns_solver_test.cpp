@@ -6,9 +6,9 @@
 
 #include "bespoke/base/error.h"
 #include "bespoke/model/fields.h"
+#include "bespoke/sample/sampler.h"
 #include "bespoke/solver/catalogue.h"
 #include "bespoke/solver/runge_kutta.h"
-#include "bespoke/sample/sampler.h"
 #include "support.h"
 
 namespace bespoke {
@@ -95,7 +95,7 @@ TEST(NsSolver, FoldingATransformGivesTheSameSamples) {
 TEST(NsSolver, EdmHeunIsHeunUnderTheEdmTransform) {
   // Heun on every step but the last, in r with sigma = 80 (1 - r), folded: the catalogue's entry.
   const SchedulePtr vp = vp_schedule();
-  const NsSolver direct = make_solver("edm-heun", {9, vp, "karras:sigma_max=70", false});
+  const NsSolver direct = make_solver("edm-heun", {9, vp, "karras:sigma_max=70"});
   const auto transform = edm_transform(vp, 80);
   std::vector<double> grid;
   for (int i = 0; i < 5; ++i) {
@@ -118,13 +118,13 @@ TEST(NsSolver, EdmHeunIsHeunUnderTheEdmTransform) {
 }
 
 TEST(NsSolver, CountsItsParameters) {
-  EXPECT_EQ(make_solver("euler", {4, fm_ot_schedule(), "", false}).parameter_count(), 19);
-  EXPECT_EQ(make_solver("euler", {8, fm_ot_schedule(), "", false}).parameter_count(), 53);
-  EXPECT_EQ(make_solver("euler", {16, fm_ot_schedule(), "", false}).parameter_count(), 169);
+  EXPECT_EQ(make_solver("euler", {4, fm_ot_schedule(), ""}).parameter_count(), 19);
+  EXPECT_EQ(make_solver("euler", {8, fm_ot_schedule(), ""}).parameter_count(), 53);
+  EXPECT_EQ(make_solver("euler", {16, fm_ot_schedule(), ""}).parameter_count(), 169);
 }
 
 TEST(NsSolver, ChecksItself) {
-  const NsSolver good = make_solver("rk4", {8, fm_ot_schedule(), "", false});
+  const NsSolver good = make_solver("rk4", {8, fm_ot_schedule(), ""});
   EXPECT_NO_THROW(good.validate());
   const auto broken = [&](auto change) {
     NsSolver solver = good;

@@ -6,10 +6,10 @@
 
 #include "bespoke/base/text.h"
 #include "bespoke/model/fields.h"
-#include "bespoke/solver/catalogue.h"
-#include "bespoke/solver/grid.h"
 #include "bespoke/sample/reference.h"
 #include "bespoke/sample/sampler.h"
+#include "bespoke/solver/catalogue.h"
+#include "bespoke/solver/grid.h"
 #include "catalogue_names.h"
 #include "support.h"
 
@@ -86,9 +86,9 @@ double measured_order(const Experiment& experiment) {
   const Tensor expected = reference(model, x0, {}, options).x;
   std::vector<double> errors;
   for (const int steps : counts) {
-    const NsSolver solver = make_solver(
-        experiment.entry,
-        {experiment.evaluations(steps), experiment.schedule, experiment.grid(steps), false});
+    const NsSolver solver =
+        make_solver(experiment.entry,
+                    {experiment.evaluations(steps), experiment.schedule, experiment.grid(steps)});
     // Both from the state x0 at the grid's start.
     const Tensor noise = x0 / solver.start_scale;
     errors.push_back(testing::relative_error(sample(solver, field, noise), expected));

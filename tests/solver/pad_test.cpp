@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
 #include "bespoke/model/fields.h"
-#include "bespoke/solver/catalogue.h"
 #include "bespoke/sample/sampler.h"
+#include "bespoke/solver/catalogue.h"
 #include "support.h"
 
 namespace bespoke {
@@ -13,7 +13,7 @@ TEST(Pad, SpendsMoreEvaluationsAndComputesTheSame) {
       mixture_model(testing::small_mixture(), fm_ot_schedule(), Prediction::velocity);
   const auto x0 = testing::starting_noise(*model, 5);
   for (const auto* name : {"euler", "midpoint", "ab2", "dpm++2m"}) {
-    const NsSolver solver = make_solver(name, {4, fm_ot_schedule(), "", false});
+    const NsSolver solver = make_solver(name, {4, fm_ot_schedule(), ""});
     const auto expected = sample(solver, VelocityField(model), x0);
     for (const int nfe : {4, 5, 7, 11}) {
       const NsSolver padded = pad(solver, nfe);
@@ -27,7 +27,7 @@ TEST(Pad, SpendsMoreEvaluationsAndComputesTheSame) {
 
 // The states in between are those of the solver, and halfway between them.
 TEST(Pad, PutsTheNewStatesBetweenTheOld) {
-  const NsSolver padded = pad(make_solver("euler", {1, fm_ot_schedule(), "", false}), 2);
+  const NsSolver padded = pad(make_solver("euler", {1, fm_ot_schedule(), ""}), 2);
   EXPECT_EQ(padded.times, (std::vector<double>{0, 0.5, 1}));
   EXPECT_EQ(padded.a, (std::vector<double>{1, 1}));
   EXPECT_EQ(padded.b, (std::vector<std::vector<double>>{{0.5}, {1, 0}}));

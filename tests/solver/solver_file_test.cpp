@@ -6,8 +6,8 @@
 #include <functional>
 
 #include "bespoke/base/error.h"
-#include "bespoke/tensor/noise.h"
 #include "bespoke/solver/catalogue.h"
+#include "bespoke/tensor/noise.h"
 
 namespace bespoke {
 namespace {
@@ -17,7 +17,7 @@ using nlohmann::json;
 SolverFile example() {
   const SchedulePtr vp = vp_schedule();
   return {"unipc3-bh2 \"quoted\"",
-          make_solver("unipc3-bh2", {7, vp, "uniform-lambda", false}),
+          make_solver("unipc3-bh2", {7, vp, "uniform-lambda"}),
           {Prediction::noise, vp, 2.5},
           {{"seed", 3}, {"psnr", 41.25}}};
 }
@@ -35,7 +35,7 @@ TEST(SolverFile, RoundTripsExactly) {
 }
 
 TEST(SolverFile, EveryBitOfARandomSolverSurvives) {
-  NsSolver solver = make_solver("euler", {20, fm_ot_schedule(), "", false});
+  NsSolver solver = make_solver("euler", {20, fm_ot_schedule(), ""});
   const auto numbers = uniform_numbers(1, 1, 400);
   size_t next = 0;
   for (auto& row : solver.b) {

@@ -17,9 +17,6 @@ struct SolverRequest {
   SchedulePtr schedule;
   std::string grid;                // empty: the entry's own default
   bool lower_order_final = false;  // for multistep exponential methods
-  // The velocity the solver will run on is infinite at the end of the grid, whatever `schedule`
-  // says: set by make_solver_via.
-  bool infinite_at_end = false;
 };
 
 // A solver by name. This list feeds the command line, the documentation and the tests; a new
@@ -35,7 +32,10 @@ struct CatalogueEntry {
 
   // Steps of the grid that spend exactly nfe >= 1 evaluations; 0 if that cannot be done.
   std::function<int(int nfe)> steps;
-  std::function<NsSolver(const SolverRequest&, const std::vector<double>& grid)> build;
+  // `infinite_at_end`: the velocity the solver will run on is infinite at the end of the grid.
+  std::function<NsSolver(const SolverRequest&, const std::vector<double>& grid,
+                         bool infinite_at_end)>
+      build;
 
   // Its place in the solver taxonomy.
   std::string taxonomy() const;

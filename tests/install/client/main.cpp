@@ -1,11 +1,11 @@
-#include <bespoke/solver/solver_file.h>
 #include <bespoke/solver/catalogue.h>
+#include <bespoke/solver/solver_file.h>
 
 #include <cstdio>
 
 int main() {
   const auto schedule = bespoke::vp_schedule();
-  const auto solver = bespoke::make_solver("dpm++2m", {8, schedule, "uniform-lambda", false});
+  const auto solver = bespoke::make_solver("dpm++2m", {8, schedule, "uniform-lambda"});
   const bespoke::SolverFile file = {
       "client", solver, {bespoke::Prediction::noise, schedule, 0}, {}};
   std::puts(bespoke::to_json_text(file).c_str());
