@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "bespoke/base/error.h"
+#include "bespoke/base/random.h"
 #include "bespoke/solver/catalogue.h"
-#include "bespoke/tensor/noise.h"
 
 namespace bespoke {
 namespace {

@@ -5,11 +5,8 @@
 #include <set>
 
 #include "bespoke/base/error.h"
-#include "bespoke/model/fields.h"
-#include "bespoke/sample/reference.h"
-#include "bespoke/sample/sampler.h"
 #include "bespoke/solver/multistep.h"
-#include "support.h"
+#include "plain_field.h"
 
 namespace bespoke {
 namespace {
@@ -57,15 +54,15 @@ TEST(Catalogue, NamesTheNearestItCanSpend) {
 TEST(Catalogue, EveryEntryWorksOnEveryScheduleAndGrid) {
   for (const auto& schedule_entry : schedule_registry()) {
     const SchedulePtr schedule = make_schedule(schedule_entry.name);
-    const ModelPtr model = mixture_model(testing::small_mixture(), schedule, Prediction::noise);
-    const VelocityField field(model);
-    const auto x0 = testing::starting_noise(*model, 2);
+    const auto field =
+        testing::mixture_field(testing::plain_mixture(), schedule, Prediction::noise);
+    const auto x0 = testing::starting_noise(*schedule, 2, 6);
     for (const auto& entry : catalogue()) {
       for (const auto& grid : {"uniform-t", "uniform-lambda", "quadratic", "karras", "shift"}) {
         int nfe = 12;
         while (entry.steps(nfe) == 0) ++nfe;
         const NsSolver solver = make_solver(entry, {nfe, schedule, grid});
-        EXPECT_NO_THROW(sample(solver, field, x0))
+        EXPECT_TRUE(testing::all_finite(testing::run(solver, field, x0)))
             << entry.name << " on " << schedule->name() << " " << grid;
       }
     }
@@ -81,31 +78,25 @@ TEST(Catalogue, RunsInTheCoordinatesOfAnotherSchedule) {
     grid += fmt::format(",{}", i == 5 ? 1.0 : fm->time_at_lambda(cosine->lambda(i / 5.)));
   }
   const NsSolver direct = make_solver("ddim", {5, fm, grid});
-  const VelocityField field(mixture_model(testing::small_mixture(), fm, Prediction::velocity));
-  const auto x0 = normal_noise(1, 0, 3, {6});
-  EXPECT_LT(testing::relative_error(sample(via, field, x0), sample(direct, field, x0)), 1e-12);
+  const auto field = testing::mixture_field(testing::plain_mixture(), fm);
+  const auto x0 = testing::normal_array(1, 3, 6);
+  EXPECT_LT(testing::relative_error(testing::run(via, field, x0), testing::run(direct, field, x0)),
+            1e-12);
 }
 
 TEST(Catalogue, ConvergesInTheCoordinatesOfAnySchedule) {
   // Wide components and many steps: what is left is the error of the coordinates themselves.
-  RandomMixtureOptions options;
-  options.dimension = 4;
-  options.components = 3;
-  options.min_deviation = 0.4;
-  options.max_deviation = 0.8;
-  const Mixture mixture = random_mixture(options);
+  const auto mixture = testing::plain_mixture({4, 3, 0, 0.6, 0.4, 0.8});
   for (const auto& name : {"fm-ot", "cosine", "vp", "ddpm-scaled-linear"}) {
     const SchedulePtr schedule = make_schedule(name);
-    const ModelPtr model = mixture_model(mixture, schedule, Prediction::noise);
-    const auto x0 = testing::starting_noise(*model, 4);
-    ReferenceOptions reference_options;
-    reference_options.tolerances = {1e-10, 1e-10};
-    const auto truth = reference(model, x0, {}, reference_options).x;
+    const auto field = testing::mixture_field(mixture, schedule, Prediction::noise);
+    const auto x0 = testing::starting_noise(*schedule, 4, mixture.dimension);
+    const auto truth = testing::exact_flow(mixture, *schedule, x0, 0, 1);
     for (const auto& via : {fm_ot_schedule(), cosine_schedule(), vp_schedule(),
                             preconditioned_schedule(schedule, 3)}) {
       for (const auto& method : {"midpoint", "heun"}) {
         const NsSolver solver = make_solver_via(find_solver(method), {512, schedule, ""}, via);
-        const auto x = sample(solver, VelocityField(model), x0);
+        const auto x = testing::run(solver, field, x0);
         const double error = testing::relative_error(x, truth);
         // A path that starts with some signal and one that starts with none differ at the start by
         // what x_0 does not say of the data; the rest is discretisation.

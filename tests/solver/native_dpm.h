@@ -18,63 +18,63 @@ inline std::vector<int> singlestep_orders(int order, int nfe) {
   return orders;
 }
 
-inline Tensor dpm_solver_2(const Problem& problem, const Node& here, const Node& next,
-                           const Tensor& x) {
+inline Array dpm_solver_2(const Problem& problem, const Node& here, const Node& next,
+                          const Array& x) {
   constexpr double r1 = 0.5;
   const double h = next.lambda - here.lambda;
   const Node s(problem.schedule, problem.schedule.time_at_lambda(here.lambda + r1 * h));
-  const Tensor e = problem.predict(here.t, x).noise;
-  const Tensor x_s = s.alpha / here.alpha * x - s.sigma * std::expm1(r1 * h) * e;
-  const Tensor e_s = problem.predict(s.t, x_s).noise;
+  const Array e = problem.predict(here.t, x).noise;
+  const Array x_s = s.alpha / here.alpha * x - s.sigma * std::expm1(r1 * h) * e;
+  const Array e_s = problem.predict(s.t, x_s).noise;
   return next.alpha / here.alpha * x - next.sigma * std::expm1(h) * e -
          next.sigma * std::expm1(h) / (2 * r1) * (e_s - e);
 }
 
-inline Tensor dpm_solver_3(const Problem& problem, const Node& here, const Node& next,
-                           const Tensor& x) {
+inline Array dpm_solver_3(const Problem& problem, const Node& here, const Node& next,
+                          const Array& x) {
   constexpr double r1 = 1. / 3, r2 = 2. / 3;
   const double h = next.lambda - here.lambda;
   const Node s1(problem.schedule, problem.schedule.time_at_lambda(here.lambda + r1 * h));
   const Node s2(problem.schedule, problem.schedule.time_at_lambda(here.lambda + r2 * h));
-  const Tensor e = problem.predict(here.t, x).noise;
-  const Tensor x1 = s1.alpha / here.alpha * x - s1.sigma * std::expm1(r1 * h) * e;
-  const Tensor d1 = problem.predict(s1.t, x1).noise - e;
-  const Tensor x2 = s2.alpha / here.alpha * x - s2.sigma * std::expm1(r2 * h) * e -
-                    s2.sigma * r2 / r1 * (std::expm1(r2 * h) / (r2 * h) - 1) * d1;
-  const Tensor d2 = problem.predict(s2.t, x2).noise - e;
+  const Array e = problem.predict(here.t, x).noise;
+  const Array x1 = s1.alpha / here.alpha * x - s1.sigma * std::expm1(r1 * h) * e;
+  const Array d1 = problem.predict(s1.t, x1).noise - e;
+  const Array x2 = s2.alpha / here.alpha * x - s2.sigma * std::expm1(r2 * h) * e -
+                   s2.sigma * r2 / r1 * (std::expm1(r2 * h) / (r2 * h) - 1) * d1;
+  const Array d2 = problem.predict(s2.t, x2).noise - e;
   return next.alpha / here.alpha * x - next.sigma * std::expm1(h) * e -
          next.sigma / r2 * (std::expm1(h) / h - 1) * d2;
 }
 
-inline Tensor dpm_solver_pp_2(const Problem& problem, const Node& here, const Node& next,
-                              const Tensor& x) {
+inline Array dpm_solver_pp_2(const Problem& problem, const Node& here, const Node& next,
+                             const Array& x) {
   constexpr double r1 = 0.5;
   const double h = next.lambda - here.lambda;
   const Node s(problem.schedule, problem.schedule.time_at_lambda(here.lambda + r1 * h));
-  const Tensor d = problem.predict(here.t, x).data;
-  const Tensor x_s = s.sigma / here.sigma * x - s.alpha * std::expm1(-r1 * h) * d;
-  const Tensor d_s = problem.predict(s.t, x_s).data;
+  const Array d = problem.predict(here.t, x).data;
+  const Array x_s = s.sigma / here.sigma * x - s.alpha * std::expm1(-r1 * h) * d;
+  const Array d_s = problem.predict(s.t, x_s).data;
   return next.sigma / here.sigma * x - next.alpha * std::expm1(-h) * d -
          next.alpha * std::expm1(-h) / (2 * r1) * (d_s - d);
 }
 
-inline Tensor dpm_solver_pp_3(const Problem& problem, const Node& here, const Node& next,
-                              const Tensor& x) {
+inline Array dpm_solver_pp_3(const Problem& problem, const Node& here, const Node& next,
+                             const Array& x) {
   constexpr double r1 = 1. / 3, r2 = 2. / 3;
   const double h = next.lambda - here.lambda;
   const Node s1(problem.schedule, problem.schedule.time_at_lambda(here.lambda + r1 * h));
   const Node s2(problem.schedule, problem.schedule.time_at_lambda(here.lambda + r2 * h));
-  const Tensor d = problem.predict(here.t, x).data;
-  const Tensor x1 = s1.sigma / here.sigma * x - s1.alpha * std::expm1(-r1 * h) * d;
-  const Tensor d1 = problem.predict(s1.t, x1).data - d;
-  const Tensor x2 = s2.sigma / here.sigma * x - s2.alpha * std::expm1(-r2 * h) * d +
-                    r2 / r1 * s2.alpha * (std::expm1(-r2 * h) / (r2 * h) + 1) * d1;
-  const Tensor d2 = problem.predict(s2.t, x2).data - d;
+  const Array d = problem.predict(here.t, x).data;
+  const Array x1 = s1.sigma / here.sigma * x - s1.alpha * std::expm1(-r1 * h) * d;
+  const Array d1 = problem.predict(s1.t, x1).data - d;
+  const Array x2 = s2.sigma / here.sigma * x - s2.alpha * std::expm1(-r2 * h) * d +
+                   r2 / r1 * s2.alpha * (std::expm1(-r2 * h) / (r2 * h) + 1) * d1;
+  const Array d2 = problem.predict(s2.t, x2).data - d;
   const double phi1 = std::expm1(-h), phi2 = phi1 / h + 1;
   return next.sigma / here.sigma * x - next.alpha * phi1 * d + next.alpha * phi2 / r2 * d2;
 }
 
-inline Tensor dpm_singlestep(const Problem& problem, int order, Form form, Tensor x) {
+inline Array dpm_singlestep(const Problem& problem, int order, Form form, Array x) {
   const std::vector<int> orders = singlestep_orders(order, problem.nfe);
   const bool noise = form == Form::noise;
   for (size_t i = 0; i < problem.steps(); ++i) {
@@ -93,9 +93,9 @@ inline Tensor dpm_singlestep(const Problem& problem, int order, Form form, Tenso
 // Data predictions with finite log-SNR, newest first.
 struct DataHistory {
   std::vector<double> lambdas;
-  std::vector<Tensor> data;
+  std::vector<Array> data;
 
-  void add(const Node& node, const Tensor& prediction) {
+  void add(const Node& node, const Array& prediction) {
     if (!std::isfinite(node.lambda)) return;
     lambdas.insert(lambdas.begin(), node.lambda);
     data.insert(data.begin(), prediction);
@@ -103,24 +103,24 @@ struct DataHistory {
 };
 
 // The step from the newest value in `history` to `next`.
-inline Tensor dpm_multistep_step(size_t order, const Node& here, const Node& next,
-                                 const DataHistory& history, const Tensor& x) {
+inline Array dpm_multistep_step(size_t order, const Node& here, const Node& next,
+                                const DataHistory& history, const Array& x) {
   const double h = next.lambda - here.lambda;
   const double phi1 = std::expm1(-h), phi2 = phi1 / h + 1, phi3 = phi2 / h - 0.5;
-  const Tensor& d = history.data[0];
-  const Tensor first = next.sigma / here.sigma * x - next.alpha * phi1 * d;
+  const Array& d = history.data[0];
+  const Array first = next.sigma / here.sigma * x - next.alpha * phi1 * d;
   if (order == 1) return first;
   const double r0 = (history.lambdas[0] - history.lambdas[1]) / h;
-  const Tensor d1_0 = (d - history.data[1]) / r0;
+  const Array d1_0 = (d - history.data[1]) / r0;
   if (order == 2) return first - next.alpha * phi1 * d1_0 / 2;
   const double r1 = (history.lambdas[1] - history.lambdas[2]) / h;
-  const Tensor d1_1 = (history.data[1] - history.data[2]) / r1;
-  const Tensor d1 = d1_0 + r0 / (r0 + r1) * (d1_0 - d1_1);
-  const Tensor d2 = (d1_0 - d1_1) / (r0 + r1);
+  const Array d1_1 = (history.data[1] - history.data[2]) / r1;
+  const Array d1 = d1_0 + r0 / (r0 + r1) * (d1_0 - d1_1);
+  const Array d2 = (d1_0 - d1_1) / (r0 + r1);
   return first + next.alpha * phi2 * d1 - next.alpha * phi3 * d2;
 }
 
-inline Tensor dpm_multistep(const Problem& problem, size_t order, Tensor x) {
+inline Array dpm_multistep(const Problem& problem, size_t order, Array x) {
   DataHistory history;
   for (size_t i = 0; i < problem.steps(); ++i) {
     const Node here(problem.schedule, problem.grid[i]), next(problem.schedule, problem.grid[i + 1]);
@@ -138,19 +138,32 @@ inline Tensor dpm_multistep(const Problem& problem, size_t order, Tensor x) {
 
 enum class BVariant { bh1, bh2 };
 
+// Along the first row.
+inline double determinant(const std::vector<std::vector<double>>& matrix) {
+  if (matrix.size() == 1) return matrix[0][0];
+  double sum = 0;
+  for (size_t k = 0; k < matrix.size(); ++k) {
+    std::vector<std::vector<double>> minor(matrix.begin() + 1, matrix.end());
+    for (auto& row : minor) row.erase(row.begin() + static_cast<std::ptrdiff_t>(k));
+    sum += (k % 2 == 0 ? 1 : -1) * matrix[0][k] * determinant(minor);
+  }
+  return sum;
+}
+
 // What the predictor and the corrector of one UniPC step share: R rho = b, r_k in units of the
 // step.
 struct UniPcStep {
   size_t order;
   double h_phi_1, b_h;
-  Tensor matrix, right;        // [order, order], [order]
-  Tensor first_order;          // (sigma'/sigma) x - alpha' expm1(-h) D
-  std::vector<Tensor> slopes;  // (D_{i-k} - D_i) / r_k
-  Tensor data;
+  std::vector<std::vector<double>> matrix;
+  std::vector<double> right;
+  Array first_order;          // (sigma'/sigma) x - alpha' expm1(-h) D
+  std::vector<Array> slopes;  // (D_{i-k} - D_i) / r_k
+  Array data;
 };
 
 inline UniPcStep unipc_step(BVariant variant, size_t order, const Node& here, const Node& next,
-                            const DataHistory& history, const Tensor& x) {
+                            const DataHistory& history, const Array& x) {
   const double hh = here.lambda - next.lambda;
   UniPcStep step;
   step.order = order;
@@ -164,47 +177,55 @@ inline UniPcStep unipc_step(BVariant variant, size_t order, const Node& here, co
     step.slopes.push_back((history.data[k] - step.data) / r.back());
   }
   r.push_back(1);
-  std::vector<double> right;
-  std::vector<Tensor> rows;
   double h_phi_k = step.h_phi_1 / hh - 1, factorial = 1;
   for (size_t k = 1; k <= order; ++k) {
-    rows.push_back(torch::pow(torch::tensor(r, torch::kDouble), static_cast<double>(k - 1)));
-    right.push_back(h_phi_k * factorial / step.b_h);
+    step.matrix.emplace_back();
+    for (const double ratio : r) {
+      step.matrix.back().push_back(std::pow(ratio, static_cast<double>(k - 1)));
+    }
+    step.right.push_back(h_phi_k * factorial / step.b_h);
     factorial *= static_cast<double>(k + 1);
     h_phi_k = h_phi_k / hh - 1 / factorial;
   }
-  step.matrix = torch::stack(rows);
-  step.right = torch::tensor(right, torch::kDouble);
   return step;
 }
 
-inline Tensor unipc_predict(const UniPcStep& step, const Node& next) {
+// The first `count` equations in as many unknowns, by Cramer's rule.
+inline std::vector<double> solve_first(const UniPcStep& step, size_t count) {
+  std::vector<double> solution;
+  std::vector<std::vector<double>> square;
+  for (size_t i = 0; i < count; ++i) {
+    square.emplace_back(step.matrix[i].begin(),
+                        step.matrix[i].begin() + static_cast<std::ptrdiff_t>(count));
+  }
+  for (size_t k = 0; k < count; ++k) {
+    auto replaced = square;
+    for (size_t i = 0; i < count; ++i) replaced[i][k] = step.right[i];
+    solution.push_back(determinant(replaced) / determinant(square));
+  }
+  return solution;
+}
+
+inline Array unipc_predict(const UniPcStep& step, const Node& next) {
   if (step.order == 1) return step.first_order;
-  const auto last = static_cast<int64_t>(step.order) - 1;
   // With a single earlier value the published solver sets its weight to one half.
-  const Tensor rho = step.order == 2
-                         ? torch::full({1}, 0.5, torch::kDouble)
-                         : torch::linalg_solve(step.matrix.slice(0, 0, last).slice(1, 0, last),
-                                               step.right.slice(0, 0, last));
-  Tensor sum = torch::zeros_like(step.data);
-  for (size_t k = 0; k < step.slopes.size(); ++k) {
-    sum = sum + rho[static_cast<int64_t>(k)].item<double>() * step.slopes[k];
-  }
+  const std::vector<double> rho =
+      step.order == 2 ? std::vector<double>{0.5} : solve_first(step, step.order - 1);
+  Array sum = 0 * step.data;
+  for (size_t k = 0; k < step.slopes.size(); ++k) sum = sum + rho[k] * step.slopes[k];
   return step.first_order - next.alpha * step.b_h * sum;
 }
 
-inline Tensor unipc_correct(const UniPcStep& step, const Node& next, const Tensor& next_data) {
+inline Array unipc_correct(const UniPcStep& step, const Node& next, const Array& next_data) {
   // As in the predictor, a single weight is one half.
-  const Tensor rho = step.order == 1 ? torch::full({1}, 0.5, torch::kDouble)
-                                     : torch::linalg_solve(step.matrix, step.right);
-  Tensor sum = rho[-1].item<double>() * (next_data - step.data);
-  for (size_t k = 0; k < step.slopes.size(); ++k) {
-    sum = sum + rho[static_cast<int64_t>(k)].item<double>() * step.slopes[k];
-  }
+  const std::vector<double> rho =
+      step.order == 1 ? std::vector<double>{0.5} : solve_first(step, step.order);
+  Array sum = rho.back() * (next_data - step.data);
+  for (size_t k = 0; k < step.slopes.size(); ++k) sum = sum + rho[k] * step.slopes[k];
   return step.first_order - next.alpha * step.b_h * sum;
 }
 
-inline Tensor unipc(const Problem& problem, size_t order, BVariant variant, Tensor x) {
+inline Array unipc(const Problem& problem, size_t order, BVariant variant, Array x) {
   DataHistory history;
   UniPcStep step;
   bool correct = false;  // whether x is a prediction that the next evaluation improves

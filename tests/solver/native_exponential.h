@@ -20,11 +20,11 @@ struct Node {
 };
 
 // x' = alpha' D + sigma' E, finite at both ends.
-inline Tensor ddim_step(const Node& to, const DataAndNoise& prediction) {
+inline Array ddim_step(const Node& to, const DataAndNoise& prediction) {
   return to.alpha * prediction.data + to.sigma * prediction.noise;
 }
 
-inline Tensor ddim_substeps(const Problem& problem, int count, double from, double to, Tensor x) {
+inline Array ddim_substeps(const Problem& problem, int count, double from, double to, Array x) {
   for (int j = 0; j < count; ++j) {
     const double t = from + (to - from) * j / count;
     const double next = j + 1 == count ? to : from + (to - from) * (j + 1) / count;
@@ -33,7 +33,7 @@ inline Tensor ddim_substeps(const Problem& problem, int count, double from, doub
   return x;
 }
 
-inline Tensor ddim(const Problem& problem, Tensor x) {
+inline Array ddim(const Problem& problem, Array x) {
   for (size_t i = 0; i < problem.steps(); ++i) {
     x = ddim_substeps(problem, 1, problem.grid[i], problem.grid[i + 1], x);
   }
@@ -160,11 +160,11 @@ inline std::vector<double> exponential_weights(const Problem& problem, Form form
 
 // x'/alpha' = x/alpha + int E drho or x'/sigma' = x/sigma + int D dsnr, with E or D the polynomial
 // in `variable` through its last values.
-inline Tensor exponential_adams(const Problem& problem, size_t order, Form form, Variable variable,
-                                Tensor x) {
+inline Array exponential_adams(const Problem& problem, size_t order, Form form, Variable variable,
+                               Array x) {
   const auto value = [variable](const Node& node) { return value_of(variable, node); };
   std::vector<double> history;
-  std::vector<Tensor> predictions;
+  std::vector<Array> predictions;
   for (size_t i = 0; i < problem.steps(); ++i) {
     const Node here(problem.schedule, problem.grid[i]), next(problem.schedule, problem.grid[i + 1]);
     const DataAndNoise prediction = problem.predict(here.t, x);
@@ -190,8 +190,8 @@ inline Tensor exponential_adams(const Problem& problem, size_t order, Form form,
 }
 
 // One step of a method on d(x/alpha)/drho = E or d(x/sigma)/dsnr = D.
-inline Tensor exponential_runge_kutta_step(const Problem& problem, const OneStepMethod& method,
-                                           Form form, double t, double next_time, const Tensor& x) {
+inline Array exponential_runge_kutta_step(const Problem& problem, const OneStepMethod& method,
+                                          Form form, double t, double next_time, const Array& x) {
   const Schedule& schedule = problem.schedule;
   const Node here(schedule, t), next(schedule, next_time);
   const bool slope_diverges = method.evaluates_at_end && problem.velocity_is_infinite(next_time);
@@ -200,14 +200,14 @@ inline Tensor exponential_runge_kutta_step(const Problem& problem, const OneStep
     return ddim_substeps(problem, method.stages, t, next_time, x);
   }
   if (form == Form::noise) {
-    const Slope noise = [&](double rho, const Tensor& y) {
+    const Slope noise = [&](double rho, const Array& y) {
       const double time = schedule.time_at_snr(1 / rho);
       return problem.predict(time, schedule.alpha(time) * y).noise;
     };
     return next.alpha *
            method.step(noise, here.sigma / here.alpha, next.sigma / next.alpha, x / here.alpha);
   }
-  const Slope data = [&](double snr, const Tensor& y) {
+  const Slope data = [&](double snr, const Array& y) {
     const double time = schedule.time_at_snr(snr);
     return problem.predict(time, schedule.sigma(time) * y).data;
   };
@@ -215,8 +215,8 @@ inline Tensor exponential_runge_kutta_step(const Problem& problem, const OneStep
          method.step(data, here.alpha / here.sigma, next.alpha / next.sigma, x / here.sigma);
 }
 
-inline Tensor exponential_runge_kutta(const Problem& problem, const OneStepMethod& method,
-                                      Form form, Tensor x) {
+inline Array exponential_runge_kutta(const Problem& problem, const OneStepMethod& method, Form form,
+                                     Array x) {
   for (size_t i = 0; i < problem.steps(); ++i) {
     x = exponential_runge_kutta_step(problem, method, form, problem.grid[i], problem.grid[i + 1],
                                      x);
@@ -224,7 +224,7 @@ inline Tensor exponential_runge_kutta(const Problem& problem, const OneStepMetho
   return x;
 }
 
-inline Tensor edm_heun(const Problem& problem, Tensor x) {
+inline Array edm_heun(const Problem& problem, Array x) {
   for (size_t i = 0; i < problem.steps(); ++i) {
     x = exponential_runge_kutta_step(problem, i + 1 < problem.steps() ? kHeun : kEuler, Form::noise,
                                      problem.grid[i], problem.grid[i + 1], x);
@@ -233,13 +233,13 @@ inline Tensor edm_heun(const Problem& problem, Tensor x) {
 }
 
 // DDIM on a noise extrapolated with the Adams-Bashforth weights of equal steps, newest first.
-inline Tensor ipndm(const Problem& problem, Tensor x) {
+inline Array ipndm(const Problem& problem, Array x) {
   static const std::vector<std::vector<double>> kWeights = {
       {1},
       {3. / 2, -1. / 2},
       {23. / 12, -16. / 12, 5. / 12},
       {55. / 24, -59. / 24, 37. / 24, -9. / 24}};
-  std::vector<Tensor> noises;
+  std::vector<Array> noises;
   for (size_t i = 0; i < problem.steps(); ++i) {
     const Node here(problem.schedule, problem.grid[i]), next(problem.schedule, problem.grid[i + 1]);
     const DataAndNoise prediction = problem.predict(here.t, x);
@@ -249,7 +249,7 @@ inline Tensor ipndm(const Problem& problem, Tensor x) {
       continue;
     }
     const auto& weights = kWeights[std::min(noises.size(), kWeights.size()) - 1];
-    Tensor noise = torch::zeros_like(x);
+    Array noise = 0 * x;
     for (size_t j = 0; j < weights.size(); ++j) noise = noise + weights[j] * noises[j];
     const double ratio = next.alpha / here.alpha;
     x = ratio * x + (next.sigma - ratio * here.sigma) * noise;

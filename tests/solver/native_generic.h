@@ -1,27 +1,21 @@
 #pragma once
 
-#include <torch/torch.h>
-
 #include <cmath>
 #include <functional>
 #include <vector>
 
-#include "bespoke/model/model.h"
+#include "plain_field.h"
 
-// Runge-Kutta and Adams-Bashforth as textbooks write them, on tensors: what the library's
+// Runge-Kutta and Adams-Bashforth as textbooks write them, on plain numbers: what the library's
 // Non-Stationary solvers are compared with. Shares no code with the library's solvers.
 namespace bespoke::native {
 
-using torch::Tensor;
-
-// D and E, the data and the noise prediction.
-struct DataAndNoise {
-  Tensor data, noise;
-};
+using testing::Array;
+using testing::DataAndNoise;
 
 // What a native method runs on: one field, one path, one grid.
 struct Problem {
-  const Field& field;
+  const testing::PlainField& field;
   const Schedule& schedule;
   std::vector<double> grid;
   int nfe;
@@ -29,14 +23,12 @@ struct Problem {
 
   size_t steps() const { return grid.size() - 1; }
 
-  Tensor velocity(double t, const Tensor& x) const {
-    return field.velocity(x, torch::full({x.size(0)}, t, torch::kDouble), {});
-  }
+  Array velocity(double t, const Array& x) const { return field.velocity(t, x); }
 
   // From u = alpha' D + sigma' E and x = alpha D + sigma E.
-  DataAndNoise predict(double t, const Tensor& x) const {
+  DataAndNoise predict(double t, const Array& x) const {
     const SchedulePoint p = schedule.at(t);
-    const Tensor u = velocity(t, x);
+    const Array u = velocity(t, x);
     const double w = p.sigma * p.alpha_dot - p.alpha * p.sigma_dot;
     return {(p.sigma * u - p.sigma_dot * x) / w, (p.alpha_dot * x - p.alpha * u) / w};
   }
@@ -45,46 +37,46 @@ struct Problem {
 };
 
 // dy/dz as a function of z and y, and one step of a method from z to next.
-using Slope = std::function<Tensor(double z, const Tensor& y)>;
-using Step = Tensor (*)(const Slope& slope, double z, double next, const Tensor& y);
+using Slope = std::function<Array(double z, const Array& y)>;
+using Step = Array (*)(const Slope& slope, double z, double next, const Array& y);
 
-inline Tensor euler_step(const Slope& slope, double z, double next, const Tensor& y) {
+inline Array euler_step(const Slope& slope, double z, double next, const Array& y) {
   return y + (next - z) * slope(z, y);
 }
 
-inline Tensor midpoint_step(const Slope& slope, double z, double next, const Tensor& y) {
+inline Array midpoint_step(const Slope& slope, double z, double next, const Array& y) {
   const double h = next - z;
   return y + h * slope(z + h / 2, y + h / 2 * slope(z, y));
 }
 
-inline Tensor heun_step(const Slope& slope, double z, double next, const Tensor& y) {
+inline Array heun_step(const Slope& slope, double z, double next, const Array& y) {
   const double h = next - z;
-  const Tensor k1 = slope(z, y);
-  const Tensor k2 = slope(next, y + h * k1);
+  const Array k1 = slope(z, y);
+  const Array k2 = slope(next, y + h * k1);
   return y + h / 2 * (k1 + k2);
 }
 
-inline Tensor ralston_step(const Slope& slope, double z, double next, const Tensor& y) {
+inline Array ralston_step(const Slope& slope, double z, double next, const Array& y) {
   const double h = next - z;
-  const Tensor k1 = slope(z, y);
-  const Tensor k2 = slope(z + 2 * h / 3, y + 2 * h / 3 * k1);
+  const Array k1 = slope(z, y);
+  const Array k2 = slope(z + 2 * h / 3, y + 2 * h / 3 * k1);
   return y + h / 4 * (k1 + 3 * k2);
 }
 
-inline Tensor rk3_step(const Slope& slope, double z, double next, const Tensor& y) {
+inline Array rk3_step(const Slope& slope, double z, double next, const Array& y) {
   const double h = next - z;
-  const Tensor k1 = slope(z, y);
-  const Tensor k2 = slope(z + h / 2, y + h / 2 * k1);
-  const Tensor k3 = slope(next, y - h * k1 + 2 * h * k2);
+  const Array k1 = slope(z, y);
+  const Array k2 = slope(z + h / 2, y + h / 2 * k1);
+  const Array k3 = slope(next, y - h * k1 + 2 * h * k2);
   return y + h / 6 * (k1 + 4 * k2 + k3);
 }
 
-inline Tensor rk4_step(const Slope& slope, double z, double next, const Tensor& y) {
+inline Array rk4_step(const Slope& slope, double z, double next, const Array& y) {
   const double h = next - z;
-  const Tensor k1 = slope(z, y);
-  const Tensor k2 = slope(z + h / 2, y + h / 2 * k1);
-  const Tensor k3 = slope(z + h / 2, y + h / 2 * k2);
-  const Tensor k4 = slope(next, y + h * k3);
+  const Array k1 = slope(z, y);
+  const Array k2 = slope(z + h / 2, y + h / 2 * k1);
+  const Array k3 = slope(z + h / 2, y + h / 2 * k2);
+  const Array k4 = slope(next, y + h * k3);
   return y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4);
 }
 
@@ -101,8 +93,8 @@ constexpr OneStepMethod kRalston = {ralston_step, 2, false};
 constexpr OneStepMethod kRk3 = {rk3_step, 3, true};
 constexpr OneStepMethod kRk4 = {rk4_step, 4, true};
 
-inline Tensor runge_kutta(const Problem& problem, const OneStepMethod& method, Tensor x) {
-  const Slope slope = [&](double t, const Tensor& y) { return problem.velocity(t, y); };
+inline Array runge_kutta(const Problem& problem, const OneStepMethod& method, Array x) {
+  const Slope slope = [&](double t, const Array& y) { return problem.velocity(t, y); };
   for (size_t i = 0; i < problem.steps(); ++i) {
     const double t = problem.grid[i], next = problem.grid[i + 1];
     if (!(method.evaluates_at_end && problem.velocity_is_infinite(next))) {
@@ -150,9 +142,9 @@ inline std::vector<double> adams_weights(const std::vector<double>& nodes, doubl
   return weights;
 }
 
-inline Tensor adams_bashforth(const Problem& problem, size_t order, Tensor x) {
+inline Array adams_bashforth(const Problem& problem, size_t order, Array x) {
   std::vector<double> times;
-  std::vector<Tensor> slopes;
+  std::vector<Array> slopes;
   for (size_t i = 0; i < problem.steps(); ++i) {
     times.push_back(problem.grid[i]);
     slopes.push_back(problem.velocity(problem.grid[i], x));

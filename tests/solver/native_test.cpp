@@ -5,15 +5,13 @@
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/text.h"
-#include "bespoke/model/fields.h"
 #include "bespoke/solver/catalogue.h"
 #include "bespoke/solver/grid.h"
-#include "bespoke/sample/sampler.h"
 #include "catalogue_names.h"
 #include "native_dpm.h"
 #include "native_exponential.h"
 #include "native_generic.h"
-#include "support.h"
+#include "plain_field.h"
 
 namespace bespoke {
 
@@ -24,33 +22,33 @@ using native::BVariant;
 using native::Form;
 using native::Problem;
 using native::Variable;
-using torch::Tensor;
+using testing::Array;
 
-using NativeMethod = std::function<Tensor(const Problem&, const Tensor& x0)>;
+using NativeMethod = std::function<Array(const Problem&, const Array& x0)>;
 
 NativeMethod generic(native::OneStepMethod method) {
-  return [=](const Problem& p, const Tensor& x) { return native::runge_kutta(p, method, x); };
+  return [=](const Problem& p, const Array& x) { return native::runge_kutta(p, method, x); };
 }
 NativeMethod adams(size_t order) {
-  return [=](const Problem& p, const Tensor& x) { return native::adams_bashforth(p, order, x); };
+  return [=](const Problem& p, const Array& x) { return native::adams_bashforth(p, order, x); };
 }
 NativeMethod singlestep(int order, Form form) {
   return
-      [=](const Problem& p, const Tensor& x) { return native::dpm_singlestep(p, order, form, x); };
+      [=](const Problem& p, const Array& x) { return native::dpm_singlestep(p, order, form, x); };
 }
 NativeMethod dpm_multistep(size_t order) {
-  return [=](const Problem& p, const Tensor& x) { return native::dpm_multistep(p, order, x); };
+  return [=](const Problem& p, const Array& x) { return native::dpm_multistep(p, order, x); };
 }
 NativeMethod unipc(size_t order, BVariant variant) {
-  return [=](const Problem& p, const Tensor& x) { return native::unipc(p, order, variant, x); };
+  return [=](const Problem& p, const Array& x) { return native::unipc(p, order, variant, x); };
 }
 NativeMethod exponential_adams(size_t order, Form form, Variable variable) {
-  return [=](const Problem& p, const Tensor& x) {
+  return [=](const Problem& p, const Array& x) {
     return native::exponential_adams(p, order, form, variable, x);
   };
 }
 NativeMethod exponential(native::OneStepMethod method, Form form) {
-  return [=](const Problem& p, const Tensor& x) {
+  return [=](const Problem& p, const Array& x) {
     return native::exponential_runge_kutta(p, method, form, x);
   };
 }
@@ -118,9 +116,9 @@ class NativeTest : public ::testing::TestWithParam<std::string> {
     }
     const CatalogueEntry& entry = find_solver(GetParam());
     const SchedulePtr schedule = make_schedule(schedule_name);
-    const ModelPtr model = mixture_model(testing::small_mixture(), schedule, Prediction::velocity);
-    const VelocityField field(model);
-    const Tensor x0 = testing::starting_noise(*model, 4);
+    const testing::PlainMixture mixture = testing::plain_mixture();
+    const testing::PlainField field = testing::mixture_field(mixture, schedule);
+    const Array x0 = testing::starting_noise(*schedule, 4, mixture.dimension);
     int compared = 0;
     for (const int nfe : {1, 5, 6, 8, 9, 12}) {
       const int steps = entry.steps(nfe);
@@ -133,8 +131,8 @@ class NativeTest : public ::testing::TestWithParam<std::string> {
       const std::string& grid_text = grid.empty() ? entry.default_grid : grid;
       const Problem problem = {field, *schedule, make_grid(grid_text, steps, *schedule), nfe,
                                lower_order_final};
-      const Tensor expected = method->second(problem, solver.start_scale * x0);
-      EXPECT_LT(testing::relative_error(sample(solver, field, x0), expected), kTolerance);
+      const Array expected = method->second(problem, solver.start_scale * x0);
+      EXPECT_LT(testing::relative_error(testing::run(solver, field, x0), expected), kTolerance);
     }
     EXPECT_GE(compared, 2) << entry.name << " can spend too few of these NFE to be tested";
   }
@@ -167,36 +165,31 @@ TEST_P(NativeTest, LowersTheOrderAtTheEndOrRefusesTo) {
 INSTANTIATE_TEST_SUITE_P(Catalogue, NativeTest, ::testing::ValuesIn(testing::catalogue_names()),
                          testing::catalogue_test_name);
 
+constexpr int kLevels = 1000;
+
 // The toy of a widely used scheduler library: noise prediction x i / (i + 1) at discrete index i.
-class IndexToy : public Model {
- public:
-  explicit IndexToy(SchedulePtr schedule) : schedule_(std::move(schedule)) {}
-  Tensor predict(const Tensor& x, const Tensor& t, const Conditions&) const override {
-    const Tensor index = (kLevels * (1 - t) - 1).unsqueeze(1);
-    return x * index / (index + 1);
-  }
-  Prediction prediction() const override { return Prediction::noise; }
-  SchedulePtr schedule() const override { return schedule_; }
-  std::vector<int64_t> sample_shape() const override { return {768}; }
-  torch::ScalarType dtype() const override { return torch::kDouble; }
-
-  static constexpr int kLevels = 1000;
-
- private:
-  SchedulePtr schedule_;
-};
+testing::PlainField index_toy(const SchedulePtr& schedule) {
+  const auto output = [](double t, const Array& x) {
+    const double index = kLevels * (1 - t) - 1;
+    return index / (index + 1) * x;
+  };
+  return {schedule, Prediction::noise, output};
+}
 
 double toy_mean(const std::string& solver_name, bool lower_order_final) {
   const SchedulePtr schedule = make_schedule("ddpm-linear");
   std::string grid = "custom:";
   for (const int index : {999, 899, 799, 699, 599, 500, 400, 300, 200, 100}) {
-    grid += exact(1 - (index + 1.0) / IndexToy::kLevels) + ",";
+    grid += exact(1 - (index + 1.0) / kLevels) + ",";
   }
-  grid += exact(1 - 1.0 / IndexToy::kLevels);
+  grid += exact(1 - 1.0 / kLevels);
   const NsSolver solver = make_solver(solver_name, {10, schedule, grid, lower_order_final});
-  const Tensor x0 = torch::arange(768, torch::kDouble).unsqueeze(0) / 768;
-  const VelocityField field(std::make_shared<IndexToy>(schedule));
-  return sample(solver, field, x0).abs().mean().item<double>();
+  Array x0;
+  for (int i = 0; i < 768; ++i) x0.values.push_back(i / 768.);
+  const Array x = testing::run(solver, index_toy(schedule), x0);
+  double sum = 0;
+  for (const double value : x.values) sum += std::abs(value);
+  return sum / static_cast<double>(x.size());
 }
 
 // Compared to half a unit of the last published digit.

@@ -5,16 +5,17 @@
 #include <cmath>
 
 #include "bespoke/base/error.h"
-#include "bespoke/model/fields.h"
-#include "bespoke/sample/sampler.h"
 #include "bespoke/solver/catalogue.h"
 #include "bespoke/solver/runge_kutta.h"
-#include "support.h"
+#include "plain_field.h"
 
 namespace bespoke {
 namespace {
 
+using testing::Array;
+using testing::PlainField;
 using testing::relative_error;
+using testing::run;
 
 // n random (c, d) rules on a uniform grid.
 std::vector<UpdateRule> random_rules(size_t n, uint32_t stream) {
@@ -37,29 +38,37 @@ std::vector<double> uniform_times(size_t n) {
 }
 
 // The rules applied as they are written: all states and velocities kept.
-torch::Tensor run_rules(const std::vector<double>& times, const std::vector<UpdateRule>& rules,
-                        const Field& field, const torch::Tensor& x0) {
-  std::vector<torch::Tensor> x = {x0}, u;
+Array run_rules(const std::vector<double>& times, const std::vector<UpdateRule>& rules,
+                const PlainField& field, const Array& x0) {
+  std::vector<Array> x = {x0}, u;
   for (size_t i = 0; i < rules.size(); ++i) {
-    u.push_back(field.velocity(x[i], torch::full({x0.size(0)}, times[i], torch::kDouble), {}));
-    torch::Tensor next = torch::zeros_like(x0);
-    for (size_t j = 0; j <= i; ++j) next += rules[i].c[j] * x[j] + rules[i].d[j] * u[j];
+    u.push_back(field.velocity(times[i], x[i]));
+    Array next = 0 * x0;
+    for (size_t j = 0; j <= i; ++j) next = next + rules[i].c[j] * x[j] + rules[i].d[j] * u[j];
     x.push_back(next);
   }
   return x.back();
 }
 
-ModelPtr small_model(const SchedulePtr& schedule) {
-  return mixture_model(testing::small_mixture(), schedule, Prediction::velocity);
+PlainField small_field(const SchedulePtr& schedule) {
+  return testing::mixture_field(testing::plain_mixture(), schedule);
+}
+
+// (s'/s) x + t' s u(t_r, x / s).
+testing::Function transformed(const PlainField& field, const ScaleTimePtr& transform) {
+  return [=](double r, const Array& x) {
+    const ScaleTimePoint p = transform->at(r);
+    return p.s_dot / p.s * x + p.t_dot * p.s * field.velocity(p.t, x / p.s);
+  };
 }
 
 TEST(NsSolver, ReductionOfRandomRulesGivesTheSameSamples) {
-  const VelocityField field(small_model(fm_ot_schedule()));
-  const auto x0 = normal_noise(1, 0, 4, {6});
+  const PlainField field = small_field(fm_ot_schedule());
+  const Array x0 = testing::normal_array(1, 4, 6);
   for (const size_t n : {1u, 2u, 5u, 9u}) {
     const auto rules = random_rules(n, static_cast<uint32_t>(n));
     const NsSolver solver = from_update_rules(uniform_times(n), rules);
-    EXPECT_LT(relative_error(sample(solver, field, x0), run_rules(solver.times, rules, field, x0)),
+    EXPECT_LT(relative_error(run(solver, field, x0), run_rules(solver.times, rules, field, x0)),
               1e-12)
         << n;
   }
@@ -77,16 +86,14 @@ TEST(NsSolver, FoldingATransformGivesTheSameSamples) {
     for (const auto& to : {fm_ot_schedule(), cosine_schedule(), preconditioned_schedule(from, 5),
                            edm_schedule(80)}) {
       const auto transform = schedule_change(from, to);
-      const ModelPtr model = small_model(from);
-      const auto inner = std::make_shared<VelocityField>(model);
-      const TransformedField outer(inner, transform);
+      const PlainField field = small_field(from);
       // Random coefficients, so that nothing of the method helps.
       const NsSolver solver = from_update_rules(uniform_times(6), random_rules(6, 3));
       const NsSolver folded = fold(solver, *transform);
-      const auto x0 = normal_noise(2, 0, 4, {6});
+      const Array x0 = testing::normal_array(2, 4, 6);
       const double s0 = transform->at(0).s, s1 = transform->at(1).s;
-      const auto expected = sample(solver, outer, s0 * x0) / s1;
-      EXPECT_LT(relative_error(sample(folded, *inner, x0), expected), 1e-10)
+      const Array expected = run(solver, transformed(field, transform), s0 * x0) / s1;
+      EXPECT_LT(relative_error(run(folded, field, x0), expected), 1e-10)
           << from->name() << " to " << to->name();
     }
   }
@@ -96,7 +103,7 @@ TEST(NsSolver, EdmHeunIsHeunUnderTheEdmTransform) {
   // Heun on every step but the last, in r with sigma = 80 (1 - r), folded: the catalogue's entry.
   const SchedulePtr vp = vp_schedule();
   const NsSolver direct = make_solver("edm-heun", {9, vp, "karras:sigma_max=70"});
-  const auto transform = edm_transform(vp, 80);
+  const auto transform = schedule_change(vp, edm_schedule(80));
   std::vector<double> grid;
   for (int i = 0; i < 5; ++i) {
     const double root =
@@ -112,9 +119,9 @@ TEST(NsSolver, EdmHeunIsHeunUnderTheEdmTransform) {
   heun.b.push_back(row);
   NsSolver folded = fold(heun, *transform);
   folded.start_scale = direct.start_scale;
-  const VelocityField field(small_model(vp));
-  const auto x0 = normal_noise(2, 0, 4, {6});
-  EXPECT_LT(relative_error(sample(folded, field, x0), sample(direct, field, x0)), 1e-9);
+  const PlainField field = small_field(vp);
+  const Array x0 = testing::normal_array(2, 4, 6);
+  EXPECT_LT(relative_error(run(folded, field, x0), run(direct, field, x0)), 1e-9);
 }
 
 TEST(NsSolver, CountsItsParameters) {

@@ -5,31 +5,17 @@
 #include <vector>
 
 #include "bespoke/base/text.h"
-#include "bespoke/model/fields.h"
-#include "bespoke/sample/reference.h"
-#include "bespoke/sample/sampler.h"
 #include "bespoke/solver/catalogue.h"
 #include "bespoke/solver/grid.h"
 #include "catalogue_names.h"
-#include "support.h"
+#include "plain_field.h"
 
 namespace bespoke {
 
 using namespace detail;
 namespace {
 
-using torch::Tensor;
-
-// Wide components, so that errors fall at their asymptotic rate from few steps on.
-ModelPtr smooth_model(const SchedulePtr& schedule) {
-  RandomMixtureOptions options;
-  options.dimension = 4;
-  options.components = 3;
-  options.seed = 7;
-  options.min_deviation = 0.4;
-  options.max_deviation = 0.8;
-  return mixture_model(random_mixture(options), schedule, Prediction::velocity);
-}
+using testing::Array;
 
 struct Span {
   double start, end;
@@ -71,27 +57,22 @@ double slope_of(const std::vector<double>& errors) {
 
 // The order of convergence measured as the number of steps doubles.
 double measured_order(const Experiment& experiment) {
-  const ModelPtr model = smooth_model(experiment.schedule);
-  const VelocityField field(model);
-  const Tensor x0 = testing::starting_noise(*model, 4);
+  const testing::PlainMixture mixture = testing::smooth_mixture();
+  const auto field = testing::mixture_field(mixture, experiment.schedule);
+  const Array x0 = testing::starting_noise(*experiment.schedule, 4, mixture.dimension);
   const std::vector<int> counts =
       experiment.one_step() ? std::vector<int>{32, 64, 128} : std::vector<int>{64, 128, 256};
-  ReferenceOptions options;
-  options.tolerances = {1e-13, 1e-13};
-  const auto grid = [&](int steps) {
-    return make_grid(experiment.grid(steps), steps, *experiment.schedule);
-  };
-  options.start = grid(counts[0]).front();
-  options.end = grid(counts[0]).back();
-  const Tensor expected = reference(model, x0, {}, options).x;
+  const auto grid = make_grid(experiment.grid(counts[0]), counts[0], *experiment.schedule);
+  const Array expected =
+      testing::exact_flow(mixture, *experiment.schedule, x0, grid.front(), grid.back());
   std::vector<double> errors;
   for (const int steps : counts) {
     const NsSolver solver =
         make_solver(experiment.entry,
                     {experiment.evaluations(steps), experiment.schedule, experiment.grid(steps)});
     // Both from the state x0 at the grid's start.
-    const Tensor noise = x0 / solver.start_scale;
-    errors.push_back(testing::relative_error(sample(solver, field, noise), expected));
+    const Array noise = x0 / solver.start_scale;
+    errors.push_back(testing::relative_error(testing::run(solver, field, noise), expected));
   }
   return slope_of(errors);
 }

@@ -1,25 +1,22 @@
 #include <gtest/gtest.h>
 
-#include "bespoke/model/fields.h"
-#include "bespoke/sample/sampler.h"
 #include "bespoke/solver/catalogue.h"
-#include "support.h"
+#include "plain_field.h"
 
 namespace bespoke {
 namespace {
 
 TEST(Pad, SpendsMoreEvaluationsAndComputesTheSame) {
-  const ModelPtr model =
-      mixture_model(testing::small_mixture(), fm_ot_schedule(), Prediction::velocity);
-  const auto x0 = testing::starting_noise(*model, 5);
+  const auto field = testing::mixture_field(testing::plain_mixture(), fm_ot_schedule());
+  const auto x0 = testing::normal_array(1, 5, 6);
   for (const auto* name : {"euler", "midpoint", "ab2", "dpm++2m"}) {
     const NsSolver solver = make_solver(name, {4, fm_ot_schedule(), ""});
-    const auto expected = sample(solver, VelocityField(model), x0);
+    const auto expected = testing::run(solver, field, x0);
     for (const int nfe : {4, 5, 7, 11}) {
       const NsSolver padded = pad(solver, nfe);
       EXPECT_NO_THROW(padded.validate());
       EXPECT_EQ(padded.nfe(), nfe);
-      EXPECT_LT(testing::relative_error(sample(padded, VelocityField(model), x0), expected), 1e-12)
+      EXPECT_LT(testing::relative_error(testing::run(padded, field, x0), expected), 1e-12)
           << name << " " << nfe;
     }
   }

@@ -6,8 +6,8 @@
 #include <functional>
 
 #include "bespoke/base/error.h"
+#include "bespoke/base/random.h"
 #include "bespoke/solver/catalogue.h"
-#include "bespoke/tensor/noise.h"
 
 namespace bespoke {
 namespace {

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "support.h"
-
 namespace bespoke {
 namespace {
 
