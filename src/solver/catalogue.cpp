@@ -86,11 +86,26 @@ CatalogueEntry exponential_runge_kutta_entry(const std::string& base, int order,
           }};
 }
 
-CatalogueEntry dpm_singlestep_entry(std::string name, std::string description, int order,
-                                    Prediction form) {
-  return {std::move(name),
+std::string dpm_name(int order, Prediction form, const char* kind) {
+  return fmt::format("dpm{}{}{}", form == Prediction::data ? "++" : "", order, kind);
+}
+
+// As its paper calls it.
+std::string dpm_title(int order, Prediction form, const char* kind) {
+  return form == Prediction::data ? fmt::format("DPM-Solver++({}{})", order, kind)
+                                  : fmt::format("DPM-Solver-{}", order);
+}
+
+std::string dpm_singlestep_description(int order, Prediction form) {
+  return fmt::format("{}: {} in log-SNR on {}", dpm_title(order, form, "S"),
+                     order == 2 ? "midpoint" : "three stages", to_string(form));
+}
+
+// As many steps of the full order as fit, and the rest in steps of lower order.
+CatalogueEntry dpm_singlestep_entry(int order, Prediction form) {
+  return {dpm_name(order, form, "s"),
           kExponentialRungeKutta,
-          std::move(description),
+          dpm_singlestep_description(order, form),
           order,
           order,
           "uniform-t",
@@ -102,19 +117,35 @@ CatalogueEntry dpm_singlestep_entry(std::string name, std::string description, i
           }};
 }
 
-// 3M is of order two as published: its curvature term is half the exact one (exp-ab3-data has it
-// whole and is of order three).
-CatalogueEntry dpm_multistep_entry(int order) {
-  return {fmt::format("dpm++{}m", order),
+CatalogueEntry dpm_singlestep_fixed_entry(int order, Prediction form) {
+  return {dpm_name(order, form, "s-fixed"),
+          kExponentialRungeKutta,
+          dpm_singlestep_description(order, form) + ", the same on every step",
+          order,
+          order,
+          "uniform-t",
+          false,
+          multiples_of(order),
+          [=](const SolverRequest& request, const Grid& grid, bool) {
+            return dpm_singlestep(*request.schedule, grid, form,
+                                  std::vector<int>(grid.size() - 1, order));
+          }};
+}
+
+// 3M is of order two as published: its curvature term is half the exact one (exp-ab3 has it whole
+// and is of order three).
+CatalogueEntry dpm_multistep_entry(int order, Prediction form) {
+  return {dpm_name(order, form, "m"),
           kExponentialMultistep,
-          fmt::format("DPM-Solver++({}M): differences of the data prediction in log-SNR", order),
+          fmt::format("{}, multistep: differences of the {} prediction in log-SNR",
+                      dpm_title(order, form, "M"), to_string(form)),
           2,
           1,
           "uniform-t",
           true,
           one_each,
-          [order](const SolverRequest& request, const Grid& grid, bool) {
-            return dpm_multistep(*request.schedule, grid, {order, request.lower_order_final});
+          [=](const SolverRequest& request, const Grid& grid, bool) {
+            return dpm_multistep(*request.schedule, grid, form, {order, request.lower_order_final});
           }};
 }
 
@@ -180,15 +211,11 @@ std::vector<CatalogueEntry> make_catalogue() {
   list.push_back(exponential_multistep_entry("ddim", "DDIM: the data prediction held fixed", 1,
                                              data, PolynomialIn::lambda));
   list.back().can_lower_order = false;
-  list.push_back(
-      dpm_singlestep_entry("dpm2s", "DPM-Solver-2: midpoint in log-SNR on noise", 2, noise));
-  list.push_back(
-      dpm_singlestep_entry("dpm3s", "DPM-Solver-3: three stages in log-SNR on noise", 3, noise));
-  list.push_back(
-      dpm_singlestep_entry("dpm++2s", "DPM-Solver++(2S): midpoint in log-SNR on data", 2, data));
-  list.push_back(dpm_singlestep_entry(
-      "dpm++3s", "DPM-Solver++(3S): three stages in log-SNR on data", 3, data));
-  for (const int order : {2, 3}) list.push_back(dpm_multistep_entry(order));
+  for (const auto form : {noise, data}) {
+    for (const int order : {2, 3}) list.push_back(dpm_singlestep_entry(order, form));
+    for (const int order : {2, 3}) list.push_back(dpm_singlestep_fixed_entry(order, form));
+    for (const int order : {2, 3}) list.push_back(dpm_multistep_entry(order, form));
+  }
   for (const int order : {1, 2, 3}) {
     list.push_back(exponential_multistep_entry(
         fmt::format("deis-rho-ab{}", order),

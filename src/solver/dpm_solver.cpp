@@ -74,26 +74,27 @@ class Singlestep {
   bool noise_;
 };
 
-// The first-order step plus what the slopes of the data prediction in lambda add.
-LinearForm multistep_update(const DataHistory& history, int order, const Node& to,
+// The first-order step plus what the slopes of the prediction in lambda add. With z = h for the
+// noise and -h for the data form the two have the same coefficients.
+LinearForm multistep_update(const PredictionHistory& history, int order, bool noise, const Node& to,
                             const LinearForm& x) {
   const size_t i = history.nodes.size() - 1;
   const Node& from = history.nodes[i];
-  LinearForm next = first_order_step(from, to, x, history.data[i]);
-  if (order == 1) return next;
-
-  const double h = log_snr_step(from, to);
-  const double phi1 = std::expm1(-h);
+  const double h = log_snr_step(from, to), z = noise ? h : -h;
+  const double scale = noise ? to.sigma : to.alpha;
+  const double phi1 = std::expm1(z);
+  const LinearForm linear = (noise ? to.alpha / from.alpha : to.sigma / from.sigma) * x;
+  const auto& p = history.predictions;
   const double r0 = log_snr_step(history.nodes[i - 1], from) / h;
-  const LinearForm slope0 = (1 / r0) * (history.data[i] - history.data[i - 1]);
-  if (order == 2) return next += -to.alpha * phi1 / 2 * slope0;
+  const LinearForm slope0 = (1 / r0) * (p[i] - p[i - 1]);
+  if (order == 2) return linear - scale * phi1 * (p[i] + 0.5 * slope0);
 
-  const double phi2 = phi1 / h + 1, phi3 = phi2 / h - 0.5;
+  const double phi2 = phi1 / z - 1, phi3 = phi2 / z - 0.5;
   const double r1 = log_snr_step(history.nodes[i - 2], history.nodes[i - 1]) / h;
-  const LinearForm slope1 = (1 / r1) * (history.data[i - 1] - history.data[i - 2]);
+  const LinearForm slope1 = (1 / r1) * (p[i - 1] - p[i - 2]);
   const LinearForm first = slope0 + r0 / (r0 + r1) * (slope0 - slope1);
   const LinearForm second = 1 / (r0 + r1) * (slope0 - slope1);
-  return next += to.alpha * phi2 * first - to.alpha * phi3 * second;
+  return linear - scale * (phi1 * p[i] + phi2 * first + phi3 * second);
 }
 
 }  // namespace
@@ -120,19 +121,22 @@ std::vector<int> dpm_singlestep_orders(int order, int nfe) {
   return orders;
 }
 
-NsSolver dpm_multistep(const Schedule& schedule, const std::vector<double>& grid,
+NsSolver dpm_multistep(const Schedule& schedule, const std::vector<double>& grid, Prediction form,
                        const MultistepOptions& options) {
   const size_t steps = grid.size() - 1;
+  const bool noise = form == Prediction::noise;
   Trace trace(&schedule);
-  DataHistory history;
+  PredictionHistory history;
   LinearForm x = trace.start();
   for (size_t i = 0; i < steps; ++i) {
+    const Evaluation evaluation = trace.evaluate(grid[i], x);
     history.nodes.emplace_back(schedule, grid[i]);
-    history.data.push_back(trace.evaluate(grid[i], x).data);
+    history.predictions.push_back(noise ? evaluation.noise : evaluation.data);
     const Node to(schedule, grid[i + 1]);
     const auto lambda = [&](size_t k) { return history.nodes[k].lambda; };
     const size_t order = std::isfinite(to.lambda) ? usable_order(options, i, steps, lambda) : 1;
-    x = multistep_update(history, static_cast<int>(order), to, x);
+    x = order == 1 ? first_order_step(history.nodes[i], to, x, evaluation.data)
+                   : multistep_update(history, static_cast<int>(order), noise, to, x);
   }
   return trace.finish(grid.back(), x);
 }

@@ -23,10 +23,10 @@ struct Node {
   double snr() const { return alpha / sigma; }
 };
 
-// The data predictions a multistep method has made so far, and where.
-struct DataHistory {
+// The data or noise predictions a multistep method has made so far, and where.
+struct PredictionHistory {
   std::vector<Node> nodes;
-  std::vector<LinearForm> data;
+  std::vector<LinearForm> predictions;
 };
 
 // lambda' - lambda; infinite where either end is.

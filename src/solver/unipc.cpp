@@ -56,15 +56,16 @@ struct Step {
   }
 };
 
-Step make_step(const DataHistory& history, size_t i, size_t order, const Node& to,
+Step make_step(const PredictionHistory& history, size_t i, size_t order, const Node& to,
                const LinearForm& x, UniPcVariant variant) {
   const Node& from = history.nodes[i];
   const double h = log_snr_step(from, to), hh = -h;
   const double b = variant == UniPcVariant::bh1 ? hh : std::expm1(hh);
-  Step step{to.alpha * b, first_order_step(from, to, x, history.data[i]), {}, {}, {}};
+  Step step{to.alpha * b, first_order_step(from, to, x, history.predictions[i]), {}, {}, {}};
   for (size_t k = 1; k < order; ++k) {
     step.ratios.push_back(log_snr_step(from, history.nodes[i - k]) / h);
-    step.slopes.push_back((1 / step.ratios.back()) * (history.data[i - k] - history.data[i]));
+    step.slopes.push_back((1 / step.ratios.back()) *
+                          (history.predictions[i - k] - history.predictions[i]));
   }
   step.ratios.push_back(1);
   double phi = std::expm1(hh) / hh - 1, factorial = 1;
@@ -101,14 +102,14 @@ NsSolver unipc(const Schedule& schedule, const std::vector<double>& grid, UniPcV
                const MultistepOptions& options) {
   const size_t steps = grid.size() - 1;
   Trace trace(&schedule);
-  DataHistory history;
+  PredictionHistory history;
   LinearForm x = trace.start();
   bool correct = false;
   Step previous;
   for (size_t i = 0; i < steps; ++i) {
     history.nodes.emplace_back(schedule, grid[i]);
-    history.data.push_back(trace.evaluate(grid[i], x).data);
-    if (correct) x = corrector(previous, history.data[i] - history.data[i - 1]);
+    history.predictions.push_back(trace.evaluate(grid[i], x).data);
+    if (correct) x = corrector(previous, history.predictions[i] - history.predictions[i - 1]);
 
     const Node to(schedule, grid[i + 1]);
     const size_t order =
@@ -119,7 +120,7 @@ NsSolver unipc(const Schedule& schedule, const std::vector<double>& grid, UniPcV
       previous = make_step(history, i, order, to, x, variant);
       x = predictor(previous);
     } else {
-      x = first_order_step(history.nodes[i], to, x, history.data[i]);
+      x = first_order_step(history.nodes[i], to, x, history.predictions[i]);
     }
   }
   return trace.finish(grid.back(), x);

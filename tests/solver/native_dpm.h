@@ -74,8 +74,8 @@ inline Array dpm_solver_pp_3(const Problem& problem, const Node& here, const Nod
   return next.sigma / here.sigma * x - next.alpha * phi1 * d + next.alpha * phi2 / r2 * d2;
 }
 
-inline Array dpm_singlestep(const Problem& problem, int order, Form form, Array x) {
-  const std::vector<int> orders = singlestep_orders(order, problem.nfe);
+inline Array dpm_singlestep(const Problem& problem, const std::vector<int>& orders, Form form,
+                            Array x) {
   const bool noise = form == Form::noise;
   for (size_t i = 0; i < problem.steps(); ++i) {
     const Node here(problem.schedule, problem.grid[i]), next(problem.schedule, problem.grid[i + 1]);
@@ -90,48 +90,72 @@ inline Array dpm_singlestep(const Problem& problem, int order, Form form, Array 
   return x;
 }
 
-// Data predictions with finite log-SNR, newest first.
-struct DataHistory {
+// Predictions with finite log-SNR, newest first.
+struct PredictionHistory {
   std::vector<double> lambdas;
-  std::vector<Array> data;
+  std::vector<Array> values;
 
   void add(const Node& node, const Array& prediction) {
     if (!std::isfinite(node.lambda)) return;
     lambdas.insert(lambdas.begin(), node.lambda);
-    data.insert(data.begin(), prediction);
+    values.insert(values.begin(), prediction);
   }
 };
 
-// The step from the newest value in `history` to `next`.
-inline Array dpm_multistep_step(size_t order, const Node& here, const Node& next,
-                                const DataHistory& history, const Array& x) {
-  const double h = next.lambda - here.lambda;
-  const double phi1 = std::expm1(-h), phi2 = phi1 / h + 1, phi3 = phi2 / h - 0.5;
-  const Array& d = history.data[0];
-  const Array first = next.sigma / here.sigma * x - next.alpha * phi1 * d;
-  if (order == 1) return first;
+// D1 and D2: the slopes of the last predictions in lambda, in units of the step h.
+struct Slopes {
+  Array d1_0, d1, d2;
+};
+
+inline Slopes slopes_of(const PredictionHistory& history, size_t order, double h) {
+  Slopes slopes;
   const double r0 = (history.lambdas[0] - history.lambdas[1]) / h;
-  const Array d1_0 = (d - history.data[1]) / r0;
-  if (order == 2) return first - next.alpha * phi1 * d1_0 / 2;
+  slopes.d1_0 = (history.values[0] - history.values[1]) / r0;
+  if (order == 2) return slopes;
   const double r1 = (history.lambdas[1] - history.lambdas[2]) / h;
-  const Array d1_1 = (history.data[1] - history.data[2]) / r1;
-  const Array d1 = d1_0 + r0 / (r0 + r1) * (d1_0 - d1_1);
-  const Array d2 = (d1_0 - d1_1) / (r0 + r1);
-  return first + next.alpha * phi2 * d1 - next.alpha * phi3 * d2;
+  const Array d1_1 = (history.values[1] - history.values[2]) / r1;
+  slopes.d1 = slopes.d1_0 + r0 / (r0 + r1) * (slopes.d1_0 - d1_1);
+  slopes.d2 = (slopes.d1_0 - d1_1) / (r0 + r1);
+  return slopes;
 }
 
-inline Array dpm_multistep(const Problem& problem, size_t order, Array x) {
-  DataHistory history;
+// The step of DPM-Solver++ from the newest value in `history` to `next`.
+inline Array data_multistep_step(size_t order, const Node& here, const Node& next,
+                                 const PredictionHistory& history, const Array& x) {
+  const double h = next.lambda - here.lambda;
+  const double phi1 = std::expm1(-h), phi2 = phi1 / h + 1, phi3 = phi2 / h - 0.5;
+  const Array first = next.sigma / here.sigma * x - next.alpha * phi1 * history.values[0];
+  if (order == 1) return first;
+  const Slopes slopes = slopes_of(history, order, h);
+  if (order == 2) return first - next.alpha * phi1 * slopes.d1_0 / 2;
+  return first + next.alpha * phi2 * slopes.d1 - next.alpha * phi3 * slopes.d2;
+}
+
+// And that of DPM-Solver.
+inline Array noise_multistep_step(size_t order, const Node& here, const Node& next,
+                                  const PredictionHistory& history, const Array& x) {
+  const double h = next.lambda - here.lambda;
+  const double phi1 = std::expm1(h), phi2 = phi1 / h - 1, phi3 = phi2 / h - 0.5;
+  const Array first = next.alpha / here.alpha * x - next.sigma * phi1 * history.values[0];
+  if (order == 1) return first;
+  const Slopes slopes = slopes_of(history, order, h);
+  if (order == 2) return first - next.sigma * phi1 * slopes.d1_0 / 2;
+  return first - next.sigma * phi2 * slopes.d1 - next.sigma * phi3 * slopes.d2;
+}
+
+inline Array dpm_multistep(const Problem& problem, size_t order, Form form, Array x) {
+  PredictionHistory history;
   for (size_t i = 0; i < problem.steps(); ++i) {
     const Node here(problem.schedule, problem.grid[i]), next(problem.schedule, problem.grid[i + 1]);
     const DataAndNoise prediction = problem.predict(here.t, x);
-    history.add(here, prediction.data);
+    history.add(here, form == Form::noise ? prediction.noise : prediction.data);
     if (!std::isfinite(next.lambda - here.lambda)) {
       x = ddim_step(next, prediction);
-    } else {
-      const size_t allowed = order_at(problem, i, order, history.data.size());
-      x = dpm_multistep_step(allowed, here, next, history, x);
+      continue;
     }
+    const size_t allowed = order_at(problem, i, order, history.values.size());
+    x = form == Form::noise ? noise_multistep_step(allowed, here, next, history, x)
+                            : data_multistep_step(allowed, here, next, history, x);
   }
   return x;
 }
@@ -163,18 +187,18 @@ struct UniPcStep {
 };
 
 inline UniPcStep unipc_step(BVariant variant, size_t order, const Node& here, const Node& next,
-                            const DataHistory& history, const Array& x) {
+                            const PredictionHistory& history, const Array& x) {
   const double hh = here.lambda - next.lambda;
   UniPcStep step;
   step.order = order;
-  step.data = history.data[0];
+  step.data = history.values[0];
   step.h_phi_1 = std::expm1(hh);
   step.b_h = variant == BVariant::bh1 ? hh : step.h_phi_1;
   step.first_order = next.sigma / here.sigma * x - next.alpha * step.h_phi_1 * step.data;
   std::vector<double> r;
   for (size_t k = 1; k < order; ++k) {
     r.push_back((history.lambdas[k] - here.lambda) / -hh);
-    step.slopes.push_back((history.data[k] - step.data) / r.back());
+    step.slopes.push_back((history.values[k] - step.data) / r.back());
   }
   r.push_back(1);
   double h_phi_k = step.h_phi_1 / hh - 1, factorial = 1;
@@ -226,7 +250,7 @@ inline Array unipc_correct(const UniPcStep& step, const Node& next, const Array&
 }
 
 inline Array unipc(const Problem& problem, size_t order, BVariant variant, Array x) {
-  DataHistory history;
+  PredictionHistory history;
   UniPcStep step;
   bool correct = false;  // whether x is a prediction that the next evaluation improves
   for (size_t i = 0; i < problem.steps(); ++i) {
@@ -239,7 +263,7 @@ inline Array unipc(const Problem& problem, size_t order, BVariant variant, Array
       x = ddim_step(next, prediction);
       continue;
     }
-    step = unipc_step(variant, order_at(problem, i, order, history.data.size()), here, next,
+    step = unipc_step(variant, order_at(problem, i, order, history.values.size()), here, next,
                       history, x);
     x = unipc_predict(step, next);
   }

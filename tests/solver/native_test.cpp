@@ -33,11 +33,18 @@ NativeMethod adams(size_t order) {
   return [=](const Problem& p, const Array& x) { return native::adams_bashforth(p, order, x); };
 }
 NativeMethod singlestep(int order, Form form) {
-  return
-      [=](const Problem& p, const Array& x) { return native::dpm_singlestep(p, order, form, x); };
+  return [=](const Problem& p, const Array& x) {
+    return native::dpm_singlestep(p, native::singlestep_orders(order, p.nfe), form, x);
+  };
 }
-NativeMethod dpm_multistep(size_t order) {
-  return [=](const Problem& p, const Array& x) { return native::dpm_multistep(p, order, x); };
+NativeMethod singlestep_fixed(int order, Form form) {
+  return [=](const Problem& p, const Array& x) {
+    const std::vector<int> orders(static_cast<size_t>(p.nfe / order), order);
+    return native::dpm_singlestep(p, orders, form, x);
+  };
+}
+NativeMethod dpm_multistep(size_t order, Form form) {
+  return [=](const Problem& p, const Array& x) { return native::dpm_multistep(p, order, form, x); };
 }
 NativeMethod unipc(size_t order, BVariant variant) {
   return [=](const Problem& p, const Array& x) { return native::unipc(p, order, variant, x); };
@@ -69,8 +76,14 @@ const std::map<std::string, NativeMethod>& native_methods() {
       {"dpm3s", singlestep(3, Form::noise)},
       {"dpm++2s", singlestep(2, Form::data)},
       {"dpm++3s", singlestep(3, Form::data)},
-      {"dpm++2m", dpm_multistep(2)},
-      {"dpm++3m", dpm_multistep(3)},
+      {"dpm2s-fixed", singlestep_fixed(2, Form::noise)},
+      {"dpm3s-fixed", singlestep_fixed(3, Form::noise)},
+      {"dpm++2s-fixed", singlestep_fixed(2, Form::data)},
+      {"dpm++3s-fixed", singlestep_fixed(3, Form::data)},
+      {"dpm2m", dpm_multistep(2, Form::noise)},
+      {"dpm3m", dpm_multistep(3, Form::noise)},
+      {"dpm++2m", dpm_multistep(2, Form::data)},
+      {"dpm++3m", dpm_multistep(3, Form::data)},
       {"deis-rho-ab1", exponential_adams(1, Form::noise, Variable::rho)},
       {"deis-rho-ab2", exponential_adams(2, Form::noise, Variable::rho)},
       {"deis-rho-ab3", exponential_adams(3, Form::noise, Variable::rho)},

@@ -10,10 +10,12 @@ namespace bespoke {
 
 // How users name a solver, everywhere: NAME[/GRID][@SCHEDULE], or the file of a finished one.
 //   NAME      an entry of the catalogue, tableau:FILE.json or multistep:FILE.json
-//   GRID      where steps begin and end, as make_grid reads it; the entry's own where it is left out
-//   SCHEDULE  in whose coordinates the method runs, as make_schedule reads it, or sigma0=S for the
+//   GRID      where steps begin and end, as make_grid reads it; the entry's own where it is left
+//   out SCHEDULE  in whose coordinates the method runs, as make_schedule reads it, or sigma0=S for
+//   the
 //             model's own with its sigma multiplied by S
-// Examples: dpm++2m, unipc3-bh2/lambda-range:from=-4,to=4, midpoint/quadratic@fm-ot, euler@sigma0=2.
+// Examples: dpm++2m, unipc3-bh2/lambda-range:from=-4,to=4, midpoint/quadratic@fm-ot,
+// euler@sigma0=2.
 struct SolverName {
   std::string file;    // of a finished solver; all others are empty then
   std::string method;  // NAME
