@@ -184,12 +184,16 @@ class NamedTable : public Table {
   std::vector<std::pair<std::string, double>> parameters_;
 };
 
+constexpr char kPreconditioned[] = "preconditioned";
+
 class Preconditioned : public Schedule {
  public:
   Preconditioned(SchedulePtr base, double sigma_0) : base_(std::move(base)), sigma_0_(sigma_0) {
-    if (!(sigma_0 > 0)) throw bad_input("sigma_0 must be positive, found {}", sigma_0);
+    if (!(sigma_0 > 0) || !std::isfinite(sigma_0)) {
+      throw bad_input("sigma_0 must be positive and finite, found {}", sigma_0);
+    }
   }
-  std::string name() const override { return "preconditioned"; }
+  std::string name() const override { return kPreconditioned; }
   nlohmann::json describe() const override {
     return {{"name", name()}, {"base", base_->describe()}, {"sigma_0", sigma_0_}};
   }
@@ -391,6 +395,11 @@ SchedulePtr schedule_from_json(const nlohmann::json& description) {
     check_keys(description, {"name", "alphas_cumprod"}, {}, "schedule table");
     const auto& list = description["alphas_cumprod"];
     return table_schedule(number_list(list, "schedule.alphas_cumprod", list.size()));
+  }
+  if (name == kPreconditioned) {
+    check_keys(description, {"name", "base", "sigma_0"}, {}, "schedule preconditioned");
+    return preconditioned_schedule(schedule_from_json(description["base"]),
+                                   number(description["sigma_0"], "schedule.sigma_0"));
   }
   const ScheduleEntry& entry = find_entry(name);
   check_keys(description, {"name"}, parameter_names(entry), "schedule " + name);

@@ -147,6 +147,45 @@ TEST(Schedule, PreconditioningScalesTheNoiseAlone) {
   EXPECT_EQ(scaled->source_std(), 5);
 }
 
+// Those that are no rows of the registry, also one within the other.
+TEST(Schedule, TablesAndPreconditionedSchedulesReadBackToo) {
+  const SchedulePtr table = table_schedule({0.9, 0.5, 0.1});
+  std::vector<SchedulePtr> schedules = {table};
+  for (const auto& entry : schedule_registry()) {
+    schedules.push_back(preconditioned_schedule(make_schedule(entry.name), 2.5));
+  }
+  schedules.push_back(preconditioned_schedule(vp_schedule(15, 0.2), 1. / 3));
+  schedules.push_back(preconditioned_schedule(table, 3));
+  schedules.push_back(preconditioned_schedule(preconditioned_schedule(cosine_schedule(), 2), 0.7));
+  for (const auto& schedule : schedules) {
+    const nlohmann::json description = schedule->describe();
+    // Through text, as files hold it.
+    const SchedulePtr copy = schedule_from_json(nlohmann::json::parse(description.dump()));
+    EXPECT_EQ(copy->describe(), description);
+    EXPECT_EQ(copy->source_std(), schedule->source_std());
+    for (const double t : {0.0, 0.123, 0.9, 1.0}) {
+      EXPECT_EQ(copy->alpha(t), schedule->alpha(t)) << description;
+      EXPECT_EQ(copy->sigma(t), schedule->sigma(t)) << description;
+    }
+  }
+}
+
+TEST(Schedule, RefusesBrokenDescriptions) {
+  const nlohmann::json good = preconditioned_schedule(vp_schedule(), 2)->describe();
+  const auto broken = [&](auto change) {
+    nlohmann::json description = good;
+    change(description);
+    EXPECT_THROW(schedule_from_json(description), Error) << description;
+  };
+  broken([](auto& d) { d.erase("base"); });
+  broken([](auto& d) { d.erase("sigma_0"); });
+  broken([](auto& d) { d["sigma_0"] = 0; });
+  broken([](auto& d) { d["sigma_0"] = "2"; });
+  broken([](auto& d) { d["base"] = "vp"; });
+  broken([](auto& d) { d["base"]["name"] = "vq"; });
+  broken([](auto& d) { d["sigma"] = 1; });
+}
+
 TEST(Schedule, RefusesWhatMakesNoSense) {
   EXPECT_THROW(make_schedule("vq"), Error);
   EXPECT_THROW(make_schedule("vp:C=1"), Error);

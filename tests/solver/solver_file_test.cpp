@@ -56,6 +56,14 @@ TEST(SolverFile, KeepsAUsersTable) {
   EXPECT_EQ(copy.field.schedule->alpha(0.3), file.field.schedule->alpha(0.3));
 }
 
+TEST(SolverFile, KeepsAPreconditionedSchedule) {
+  SolverFile file = example();
+  file.field.schedule = preconditioned_schedule(table_schedule({0.9, 0.5, 0.1}), 2.5);
+  const SolverFile copy = parse_solver_file(to_json_text(file), "copy");
+  EXPECT_EQ(copy.field.schedule->describe(), file.field.schedule->describe());
+  EXPECT_EQ(copy.field.schedule->sigma(0.3), file.field.schedule->sigma(0.3));
+}
+
 // One clear sentence that contains `expected`, and exit code 3.
 void expect_refused(const std::string& text, const std::string& expected) {
   try {
