@@ -136,7 +136,7 @@ GuidanceWeight read_guidance(const ModelOptions& options) {
   }
   if (!options.guidance_interval.empty()) {
     if (weight.is_zero()) throw usage_error("--guidance-interval goes with --guidance");
-    parse_guidance_interval(weight, options.guidance_interval);
+    parse_guidance_interval(weight, options.guidance_interval, "--guidance-interval");
   }
   return weight;
 }

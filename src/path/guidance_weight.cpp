@@ -78,8 +78,8 @@ GuidanceWeight parse_guidance(const std::string& text, bool as_scale, const std:
   return weight;
 }
 
-void parse_guidance_interval(GuidanceWeight& weight, const std::string& text) {
-  const std::string what = "--guidance-interval";
+void parse_guidance_interval(GuidanceWeight& weight, const std::string& text,
+                             const std::string& what) {
   const auto ends = split(text, ',');
   if (ends.size() != 2) throw usage_error("{} is FROM,TO in t, found '{}'", what, text);
   weight.from = parse_number(ends[0], what);

@@ -88,7 +88,7 @@ std::string to_json_text(const SolverFile& file) {
 }
 
 SolverFile parse_solver_file(const std::string& text, const std::string& source) {
-  const json document = parse_json(text, source, "a solver file is written by 'bespoke solver -o'");
+  const json document = parse_json(text, source, "a solver file is one JSON object");
   check_header(document, source);
   check_keys(document, {"format", "version", "name", "nfe", "times", "a", "b", "field"},
              {"start_scale", "provenance"}, source);

@@ -4,11 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
-#include "bespoke/tensor/combine.h"
 #include "bespoke/base/error.h"
 #include "bespoke/model/fields.h"
+#include "bespoke/tensor/combine.h"
 #include "support.h"
 
 namespace bespoke {
@@ -134,38 +132,6 @@ TEST(Guidance, NeedsTheConditionItHasANullFor) {
   const Problem problem(Prediction::velocity);
   const auto guided = guided_model(problem.model, 1, problem.null);
   EXPECT_THROW(guided->predict(problem.x, torch::zeros({kCount}, torch::kDouble), {}), Error);
-}
-
-TEST(GuidanceWeight, ReadsBothConventionsAndNamesBoth) {
-  EXPECT_EQ(parse_guidance("2", false, "--guidance"), GuidanceWeight(2));
-  EXPECT_EQ(parse_guidance("3", true, "--guidance-scale"), GuidanceWeight(2));
-  EXPECT_EQ(to_string(GuidanceWeight(2)), "guidance w = 2 (guidance_scale 3)");
-  auto weight = parse_guidance("0:1,0.5:4", true, "--guidance-scale");
-  EXPECT_DOUBLE_EQ(weight.at(0.25).value, 1.5);
-  EXPECT_DOUBLE_EQ(weight.at(0.9).value, 3);
-  parse_guidance_interval(weight, "0.1,0.8");
-  EXPECT_EQ(to_string(weight),
-            "guidance w(t) = 0:0,0.5:3 (guidance_scale 0:1,0.5:4) for t in [0.1, 0.8]");
-  EXPECT_EQ(weight.at(0.9).value, 0);
-}
-
-TEST(GuidanceWeight, RoundTripsThroughJson) {
-  GuidanceWeight weight;
-  weight.points = {{0, 0.1}, {0.7, 1.0 / 3}};
-  weight.to = 0.9;
-  EXPECT_EQ(guidance_from_json(describe(weight), "x"), weight);
-  EXPECT_EQ(describe(GuidanceWeight(2.5)), 2.5);
-  EXPECT_EQ(guidance_from_json(2.5, "x"), GuidanceWeight(2.5));
-}
-
-TEST(GuidanceWeight, RefusesNonsense) {
-  for (const auto* text : {"two", "0:1,0:2", "0.5:1,0.2:2", "0:1,2:3", "0:1:2,1:1", "nan"}) {
-    EXPECT_THROW(parse_guidance(text, false, "--guidance"), Error) << text;
-  }
-  GuidanceWeight weight(1);
-  for (const auto* text : {"0.5", "0.8,0.2", "-1,0.5", "0,2"}) {
-    EXPECT_THROW(parse_guidance_interval(weight, text), Error) << text;
-  }
 }
 
 }  // namespace

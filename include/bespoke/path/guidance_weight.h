@@ -28,9 +28,10 @@ bool operator==(const GuidanceWeight& left, const GuidanceWeight& right);
 bool operator!=(const GuidanceWeight& left, const GuidanceWeight& right);
 
 // "2" or "0:1,0.5:3,1:0" (t:value). Values are w, or 1 + w where `as_scale`; `what` names the
-// option in messages. The interval is "from,to".
+// value in messages. The interval is "from,to".
 GuidanceWeight parse_guidance(const std::string& text, bool as_scale, const std::string& what);
-void parse_guidance_interval(GuidanceWeight& weight, const std::string& text);
+void parse_guidance_interval(GuidanceWeight& weight, const std::string& text,
+                             const std::string& what);
 
 // "guidance w = 2 (guidance_scale 3)": both conventions, so that no figure is misread.
 std::string to_string(const GuidanceWeight& weight);
