@@ -1,6 +1,6 @@
 #include "bespoke/io/npy.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 #include <torch/torch.h>
 
 #include <algorithm>
@@ -21,7 +21,6 @@ namespace {
 constexpr char kMagic[] = "\x93NUMPY";
 constexpr size_t kMagicSize = sizeof(kMagic) - 1;
 constexpr size_t kVersionEnd = kMagicSize + 2;
-constexpr size_t kAlignment = 64;  // NumPy starts the data on a multiple of it
 constexpr size_t kMostDimensions = 64;
 
 struct Header {
@@ -36,14 +35,6 @@ const std::vector<std::pair<std::string, torch::ScalarType>>& descriptions() {
       {"<i8", torch::kLong},   {"<i4", torch::kInt},   {"<i2", torch::kShort},
       {"|i1", torch::kChar},   {"|u1", torch::kByte},  {"|b1", torch::kBool}};
   return list;
-}
-
-std::string description_of(torch::ScalarType type) {
-  for (const auto& [name, candidate] : descriptions()) {
-    if (candidate == type) return name;
-  }
-  throw bad_input("a .npy file cannot hold tensors of type {}; convert it to float32 first",
-                  torch::toString(type));
 }
 
 torch::ScalarType described_type(const std::string& name, const std::string& source) {
@@ -236,11 +227,6 @@ torch::Tensor read_data(const Header& header, const char* data, size_t bytes) {
   return tensor.permute(order).contiguous();
 }
 
-// A Python tuple: (), (3,) or (3, 4).
-std::string shape_text(const torch::Tensor& tensor) {
-  return fmt::format("({}{})", fmt::join(tensor.sizes().vec(), ", "), tensor.dim() == 1 ? "," : "");
-}
-
 }  // namespace
 
 torch::Tensor read_npy(const std::filesystem::path& path) {
@@ -252,23 +238,6 @@ torch::Tensor read_npy(const std::filesystem::path& path) {
   const size_t bytes = content.size() - place.end;
   check_size(header, bytes, source);
   return read_data(header, content.data() + place.end, bytes);
-}
-
-void write_npy(const std::filesystem::path& path, const torch::Tensor& tensor) {
-  const torch::Tensor array = tensor.detach().to(torch::kCPU).contiguous();
-  std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}",
-                                 description_of(array.scalar_type()), shape_text(array));
-  const size_t begin = kVersionEnd + sizeof(uint16_t);
-  const size_t end = (begin + text.size() + 1 + kAlignment - 1) / kAlignment * kAlignment;
-  text.resize(end - begin - 1, ' ');
-  text += '\n';
-  const uint16_t length = static_cast<uint16_t>(text.size());
-  std::string content = std::string(kMagic) + '\x01' + '\0';
-  content.append(reinterpret_cast<const char*>(&length), sizeof(length));
-  content += text;
-  if (array.nbytes() > 0)
-    content.append(static_cast<const char*>(array.data_ptr()), array.nbytes());
-  write_file_atomically(path, content);
 }
 
 }  // namespace bespoke

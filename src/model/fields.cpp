@@ -107,20 +107,4 @@ torch::Tensor RescheduledField::velocity(const torch::Tensor& x, const torch::Te
                       output);
 }
 
-TransformedField::TransformedField(std::shared_ptr<const Field> field, ScaleTimePtr transform)
-    : field_(std::move(field)), transform_(std::move(transform)) {}
-
-torch::Tensor TransformedField::velocity(const torch::Tensor& x, const torch::Tensor& r,
-                                         const Conditions& conditions) const {
-  const auto part = [&](const std::function<double(const ScaleTimePoint&)>& f) {
-    return time_function(r, [&](double time) { return Jet(f(transform_->at(time))); });
-  };
-  const auto unscale = part([](const ScaleTimePoint& p) { return 1 / p.s; });
-  const auto state = per_sample(unscale.to(x.device(), x.scalar_type()), x.dim()) * x;
-  const auto t = part([](const ScaleTimePoint& p) { return p.t; });
-  const auto u = field_->velocity(state, t, conditions);
-  return apply_affine(part([](const ScaleTimePoint& p) { return p.s_dot / p.s; }),
-                      part([](const ScaleTimePoint& p) { return p.t_dot * p.s; }), x, u);
-}
-
 }  // namespace bespoke

@@ -7,11 +7,11 @@
 
 #include "bespoke/base/file.h"
 #include "bespoke/io/image.h"
-#include "bespoke/io/npy.h"
 #include "bespoke/io/png.h"
 #include "bespoke/io/safetensors.h"
 #include "bespoke/io/wav.h"
 #include "command_line.h"
+#include "npy_file.h"
 
 namespace bespoke {
 
@@ -83,11 +83,11 @@ TEST_F(BringModel, WritesImagesWithTheirParameters) {
 TEST_F(BringModel, StartsFromNumpysNoise) {
   save_gaussian("", "torch.zeros_like(x)");
   write_card(json::object());
-  write_npy(folder_ / "noise.npy", torch::zeros({2, 3, 4, 4}));
+  testing::write_npy(folder_ / "noise.npy", torch::zeros({2, 3, 4, 4}));
   expect_success(kSample + "--noise noise.npy -o out");
   EXPECT_LT(samples("out").abs().max().item<double>(), 1e-6);
   expect_failure(kSample + "--noise noise.npy --seed 3 -o out", 2, "leave out --seed");
-  write_npy(folder_ / "noise.npy", torch::zeros({2, 3, 4}));
+  testing::write_npy(folder_ / "noise.npy", torch::zeros({2, 3, 4}));
   expect_failure(kSample + "--noise noise.npy -o out", 3, "does not fit");
 }
 
@@ -141,7 +141,7 @@ TEST_F(BringModel, TakesTensorConditionsFromFiles) {
   save_gaussian(", c", "c.sum(1).reshape([-1, 1, 1, 1]) * torch.ones_like(x)");
   write_card({{"conditions", {{{"name", "c"}, {"shape", {2}}, {"null", "zeros"}}}}});
   const auto rows = torch::tensor({{0.1, 0.2}, {0.3, 0.4}});
-  write_npy(folder_ / "c.npy", rows);
+  testing::write_npy(folder_ / "c.npy", rows);
   write_safetensors(folder_ / "c.safetensors", {{{"a", rows[1]}, {"b", rows}}, {}});
   const std::string command = kSample + "--count 4 ";
   expect_success(command + "--cond c=c.npy -o rows");
@@ -159,7 +159,7 @@ TEST_F(BringModel, TakesTensorConditionsFromFiles) {
   expect_failure(kSample + "--seeds 1,2,1 -o x", 2, "--seeds has 1 twice");
   expect_failure(command + "--guidance 2 -o x", 2, "--guidance needs a condition");
   expect_failure(command + "--guidance 2 --guidance-scale 3 -o x", 2, "give one");
-  write_npy(folder_ / "c.npy", torch::zeros({2, 3}));
+  testing::write_npy(folder_ / "c.npy", torch::zeros({2, 3}));
   expect_failure(command + "--cond c=c.npy -o x", 3, "does not fit the condition c");
 }
 
@@ -180,7 +180,7 @@ def forward(self, x, t):
   write_card(json::object());
   auto noise = torch::zeros({10, 3, 4, 4});
   noise[7].fill_(1e7);
-  write_npy(folder_ / "noise.npy", noise);
+  testing::write_npy(folder_ / "noise.npy", noise);
   const std::string command = "sample --model model.json --solver euler --nfe 4 --noise noise.npy ";
   expect_failure(command + "--batch 3 -o x", 5, "t = 0.5, sample 7)");
   expect_failure(command + "--batch 10 -o x", 5, "t = 0.5, sample 7)");

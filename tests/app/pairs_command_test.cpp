@@ -4,8 +4,8 @@
 #include <torch/torch.h>
 
 #include "app/command_line.h"
-#include "bespoke/io/npy.h"
 #include "bespoke/recipe/pair_store.h"
+#include "npy_file.h"
 
 namespace bespoke {
 namespace {
@@ -94,10 +94,10 @@ TEST_F(PairsCommand, DealsOutListsAndFilesInTurn) {
   EXPECT_TRUE(torch::equal(read("a", Split::train).conditions.at("class"), in_turn));
   EXPECT_TRUE(
       torch::equal(read("a", Split::validation).conditions.at("class"), in_turn.slice(0, 0, 2)));
-  write_npy(folder_ / "c.npy", torch::tensor({1, 2, 3}, torch::kLong));
+  testing::write_npy(folder_ / "c.npy", torch::tensor({1, 2, 3}, torch::kLong));
   ASSERT_EQ(run(command + "--cond class=c.npy --validation 2 -o b").code, 0);
   EXPECT_TRUE(torch::equal(read("b", Split::train).conditions.at("class"), in_turn));
-  write_npy(folder_ / "c.npy", torch::tensor({3, 2, 1}, torch::kLong));
+  testing::write_npy(folder_ / "c.npy", torch::tensor({3, 2, 1}, torch::kLong));
   expect_failure(command + "--cond class=c.npy --validation 2 -o b", 3, "conditions is");
 }
 

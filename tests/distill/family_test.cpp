@@ -111,7 +111,8 @@ TEST(Family, BstJacobianMatchesDifferences) {
 }
 
 TEST(Family, BstHoldsOneStepSolversAndTheirPreconditioning) {
-  const auto pre = preconditioning(fm_ot_schedule(), 3);
+  const SchedulePtr fm = fm_ot_schedule();
+  const auto pre = schedule_change(fm, preconditioned_schedule(fm, 3));
   const auto rk1 = bst_family(ScaleTimeBase::rk1, 5);
   const auto rk2 = bst_family(ScaleTimeBase::rk2, 6);
   for (const NsSolver& solver : {named("euler", 5), fold(named("euler", 5), *pre)}) {

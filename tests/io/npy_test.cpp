@@ -5,6 +5,7 @@
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
+#include "npy_file.h"
 #include "refusal.h"
 #include "temporary_folder.h"
 
@@ -87,26 +88,17 @@ TEST_F(Npy, ReadsAnyByteButZeroAsTrue) {
   EXPECT_TRUE(torch::equal(x, torch::tensor({0, 1, 1}).to(torch::kBool)));
 }
 
-TEST_F(Npy, WritesWhatNumpyWrites) {
-  write_npy(path_, torch::tensor({{1, 2, 3}, {4, 5, 6}}).to(torch::kByte));
-  // 10 bytes before the header, which ends with a new line at 128.
-  std::string header = "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 3), }";
-  header.resize(117, ' ');
-  EXPECT_EQ(read_file(path_), file(header + "\n", "\1\2\3\4\5\6"));
-}
-
-TEST_F(Npy, RoundTripsEveryType) {
+TEST_F(Npy, ReadsEveryTypeAndShape) {
   for (const auto type : {torch::kDouble, torch::kFloat, torch::kHalf, torch::kLong, torch::kInt,
                           torch::kShort, torch::kChar, torch::kByte, torch::kBool}) {
     const auto x = (torch::arange(24).reshape({2, 3, 4}) - 2).to(type);
     for (const auto& y : {x, x.transpose(0, 2), x[0][0], x[1][2][3], x.narrow(1, 0, 0)}) {
-      write_npy(path_, y);
+      testing::write_npy(path_, y);
       const auto copy = read_npy(path_);
       EXPECT_EQ(copy.scalar_type(), type);
       EXPECT_TRUE(torch::equal(copy, y)) << torch::toString(type);
     }
   }
-  EXPECT_THROW(write_npy(path_, torch::zeros({2}, torch::kBFloat16)), Error);
 }
 
 TEST_F(Npy, RefusesBrokenHeaders) {

@@ -48,7 +48,8 @@ using FamilyPtr = std::shared_ptr<const Family>;
 // 0 a model sees nothing but noise and can only answer with the mean, so an evaluation there is all
 // but wasted.
 // sigma_0 preconditioning is a choice of where to start: NS solvers are closed under `fold`, so one
-// trains from fold(solver, *preconditioning(schedule, sigma_0)), on the model's own velocity.
+// trains from a solver made in the coordinates of preconditioned_schedule (make_solver_via), on the
+// model's own velocity.
 FamilyPtr bns_family(int nfe);
 
 // What a Bespoke Scale-Time solver applies to the transformed field: Euler or midpoint steps.

@@ -14,7 +14,4 @@ namespace bespoke {
 // .npz archives are bad input.
 torch::Tensor read_npy(const std::filesystem::path& path);
 
-// Writes version 1, which every NumPy reads; a type NumPy does not have is bad input.
-void write_npy(const std::filesystem::path& path, const torch::Tensor& tensor);
-
 }  // namespace bespoke

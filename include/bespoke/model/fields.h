@@ -41,17 +41,4 @@ class RescheduledField : public Field {
   double margin_;
 };
 
-// Any field under any scale-time transformation: (s'/s) x + t' s u(t_r, x / s). Differentiable in
-// x.
-class TransformedField : public Field {
- public:
-  TransformedField(std::shared_ptr<const Field> field, ScaleTimePtr transform);
-  torch::Tensor velocity(const torch::Tensor& x, const torch::Tensor& r,
-                         const Conditions& conditions) const override;
-
- private:
-  std::shared_ptr<const Field> field_;
-  ScaleTimePtr transform_;
-};
-
 }  // namespace bespoke

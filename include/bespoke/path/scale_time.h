@@ -2,7 +2,6 @@
 
 #include <memory>
 
-#include "bespoke/path/prediction.h"
 #include "bespoke/path/schedule.h"
 
 namespace bespoke {
@@ -24,19 +23,7 @@ using ScaleTimePtr = std::shared_ptr<const ScaleTime>;
 // The transformation that moves a model from one schedule to another:
 //   t_r = snr^-1(bar snr(r)),  s_r = bar alpha / alpha = bar sigma / sigma.
 // Where bar snr(r) leaves the range of snr, t is clipped and s follows the larger of the two.
+// sigma_0 preconditioning is the change to preconditioned_schedule(from, sigma_0).
 ScaleTimePtr schedule_change(SchedulePtr from, SchedulePtr to);
-
-// And back: the schedule a transformation leads to, bar alpha = s alpha(t), bar sigma = s sigma(t).
-SchedulePoint transformed_point(const Schedule& schedule, const ScaleTimePoint& point);
-
-// First `inner`, then `outer` on top of it: bar bar x(q) = s_outer(q) bar x(r_outer(q)).
-ScaleTimePtr compose(ScaleTimePtr inner, ScaleTimePtr outer);
-
-// Instances. sigma_0 preconditioning is a change to preconditioned_schedule; EDM's is a change to
-// edm_schedule. The exponential integrator keeps time and divides by psi = alpha for noise
-// predictions and psi = sigma for data predictions, which removes the linear part of the field.
-ScaleTimePtr preconditioning(SchedulePtr schedule, double sigma_0);
-ScaleTimePtr edm_transform(SchedulePtr schedule, double sigma_max = 80);
-ScaleTimePtr exponential_transform(SchedulePtr schedule, Prediction prediction);
 
 }  // namespace bespoke
