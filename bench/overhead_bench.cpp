@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "bespoke/tensor/noise.h"
 #include "bespoke/model/fields.h"
-#include "bespoke/solver/catalogue.h"
 #include "bespoke/sample/sampler.h"
+#include "bespoke/solver/catalogue.h"
+#include "bespoke/tensor/noise.h"
 #include "targets.h"
 
 namespace bespoke::bench {

@@ -7,10 +7,10 @@
 #include <cmath>
 #include <vector>
 
-#include "bespoke/tensor/noise.h"
 #include "bespoke/model/fields.h"
 #include "bespoke/model/mixture.h"
 #include "bespoke/sample/reference.h"
+#include "bespoke/tensor/noise.h"
 #include "targets.h"
 
 namespace bespoke::bench {

@@ -2,8 +2,8 @@
 
 #include <torch/torch.h>
 
-#include "bespoke/tensor/noise.h"
 #include "bespoke/model/mixture.h"
+#include "bespoke/tensor/noise.h"
 
 namespace bespoke::testing {
 

@@ -10,22 +10,22 @@
 #include "bespoke/base/text.h"
 #include "bespoke/measure/best_of_catalogue.h"
 #include "bespoke/measure/compare.h"
-#include "bespoke/sample/in_batches.h"
 #include "bespoke/report/table.h"
+#include "bespoke/sample/in_batches.h"
+#include "commands/commands.h"
 #include "options/cache_options.h"
 #include "options/condition_options.h"
-#include "commands/commands.h"
-#include "runs/compare_cache.h"
-#include "runs/compare_report.h"
-#include "runs/compare_tables.h"
 #include "options/feature_options.h"
 #include "options/format_options.h"
 #include "options/model_options.h"
-#include "runs/real_data.h"
 #include "options/report_options.h"
+#include "options/samples_options.h"
 #include "options/solver_options.h"
 #include "options/space_options.h"
-#include "options/samples_options.h"
+#include "runs/compare_cache.h"
+#include "runs/compare_report.h"
+#include "runs/compare_tables.h"
+#include "runs/real_data.h"
 
 namespace bespoke {
 
@@ -110,9 +110,8 @@ void add_best(const CompareCommandOptions& options, const OpenModel& open,
   const ModelPtr model = guided(open, pairs.conditions);
   for (const int64_t nfe : nfes) {
     Progress progress(fmt::format("best of the catalogue, {} NFE", nfe));
-    const NamedSolver best =
-        best_of_catalogue(model, static_cast<int>(nfe), open.field(), pairs,
-                          [&](double done) { progress.update(done); });
+    const NamedSolver best = best_of_catalogue(model, static_cast<int>(nfe), open.field(), pairs,
+                                               [&](double done) { progress.update(done); });
     contenders.notes.push_back(fmt::format("{} at {} NFE is {}", kBest, nfe, best.name));
     contenders.solvers.push_back({kBest, best.solver});
   }
@@ -235,8 +234,8 @@ ComparisonResult measure(const PreparedComparison& work, const CompareCommandOpt
   result.cached_reference = find_reference(work, library);
   Progress progress("comparing");
   library.on_progress = [&](double done) { progress.update(done); };
-  result.figures =
-      compare(work.chosen.model, work.contenders.solvers, work.chosen.noise, work.chosen.conditions, library);
+  result.figures = compare(work.chosen.model, work.contenders.solvers, work.chosen.noise,
+                           work.chosen.conditions, library);
   return result;
 }
 
@@ -306,9 +305,9 @@ void run_compare(const CompareCommandOptions& options) {
   fmt::print("{}", for_programs
                        ? all_figures(result.figures, work.chosen.title, false).render(format)
                        : render_for_people(work, result, options, format, nfes));
-  const ComparedModel compared = {work.open,  work.chosen,   result.figures,
-                                  work.contenders.files, work.contenders.notes, work.decoded,
-                                  options.tolerance};
+  const ComparedModel compared = {
+      work.open,    work.chosen,      result.figures, work.contenders.files, work.contenders.notes,
+      work.decoded, options.tolerance};
   if (!for_programs) {
     for (const auto& note : work.contenders.notes) fmt::print("{}\n", note);
   }
@@ -326,7 +325,8 @@ void add_compare_command(CLI::App& app) {
       "Measure how near solvers come to the model's own samples, from the same noise.\n\n"
       "Examples:\n  bespoke compare --nfe 4-20+2\n"
       "  bespoke compare --solvers euler,midpoint,my.solver.json --nfe 8 --schedule vp\n"
-      "  bespoke compare --model cifar10-fm-ot --solvers best,dpm++2m/karras,my.solver.json --nfe 8\n"
+      "  bespoke compare --model cifar10-fm-ot --solvers best,dpm++2m/karras,my.solver.json --nfe "
+      "8\n"
       "  bespoke compare --nfe 8 --details\n"
       "  bespoke compare --format csv > figures.csv\n"
       "  bespoke compare --model model.json --solvers euler,midpoint,run/bns-nfe8.solver.json "

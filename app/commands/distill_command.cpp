@@ -9,21 +9,21 @@
 #include "bespoke/base/batches.h"
 #include "bespoke/base/error.h"
 #include "bespoke/base/progress.h"
+#include "bespoke/model/fields.h"
 #include "bespoke/recipe/distill_model.h"
 #include "bespoke/recipe/pair_store.h"
+#include "bespoke/report/table.h"
 #include "bespoke/solver/solver_file.h"
 #include "bespoke/tensor/errors.h"
-#include "bespoke/model/fields.h"
-#include "bespoke/report/table.h"
 #include "bespoke/version.h"
 #include "commands/commands.h"
+#include "commands/pairs_command.h"
 #include "options/distill_options.h"
+#include "options/model_options.h"
+#include "options/space_options.h"
 #include "runs/distill_run.h"
 #include "runs/invocation.h"
-#include "options/model_options.h"
-#include "commands/pairs_command.h"
 #include "runs/run_folder.h"
-#include "options/space_options.h"
 
 namespace bespoke {
 
@@ -88,15 +88,15 @@ void say_less_memory(const TensorObjectiveOptions& left) {
 
 nlohmann::json summary_json(const DistillSummary& result) {
   nlohmann::json json = {{"start", result.start},
-          {"initial_psnr", result.initial_psnr},
-          {"validation_psnr", result.validation_psnr},
-          {"training_psnr", result.training_psnr},
-          {"iterations", result.iterations},
-          {"forwards", result.training.forwards},
-          {"vjps", result.training.vjps},
-          {"validation_forwards", result.validation.forwards},
-          {"seconds", result.seconds},
-          {"ended", to_string(result.ending)}};
+                         {"initial_psnr", result.initial_psnr},
+                         {"validation_psnr", result.validation_psnr},
+                         {"training_psnr", result.training_psnr},
+                         {"iterations", result.iterations},
+                         {"forwards", result.training.forwards},
+                         {"vjps", result.training.vjps},
+                         {"validation_forwards", result.validation.forwards},
+                         {"seconds", result.seconds},
+                         {"ended", to_string(result.ending)}};
   if (result.screening.forwards > 0) json["screening_forwards"] = result.screening.forwards;
   if (!result.message.empty()) json["message"] = result.message;
   return json;

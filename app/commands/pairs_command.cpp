@@ -8,15 +8,15 @@
 #include <optional>
 
 #include "bespoke/base/error.h"
-#include "bespoke/base/random.h"
 #include "bespoke/base/progress.h"
+#include "bespoke/base/random.h"
 #include "bespoke/base/sha256.h"
-#include "bespoke/recipe/pair_store.h"
 #include "bespoke/io/tensor_file.h"
+#include "bespoke/recipe/pair_store.h"
 #include "commands/commands.h"
+#include "commands/pairs_command.h"
 #include "options/condition_options.h"
 #include "options/model_options.h"
-#include "commands/pairs_command.h"
 
 namespace bespoke {
 

@@ -12,10 +12,10 @@
 #include "bespoke/version.h"
 #include "commands/commands.h"
 #include "options/model_options.h"
-#include "runs/sample_output.h"
+#include "options/samples_options.h"
 #include "options/solver_options.h"
 #include "options/space_options.h"
-#include "options/samples_options.h"
+#include "runs/sample_output.h"
 
 namespace bespoke {
 

@@ -2,9 +2,9 @@
 
 #include <memory>
 
-#include "bespoke/solver/solver_file.h"
 #include "bespoke/report/solver_drawing.h"
 #include "bespoke/report/table.h"
+#include "bespoke/solver/solver_file.h"
 #include "commands/commands.h"
 #include "options/format_options.h"
 

@@ -17,10 +17,10 @@
 #include "bespoke/sample/reference.h"
 #include "commands/commands.h"
 #include "options/model_options.h"
-#include "runs/run_folder.h"
-#include "teachers/export.h"
 #include "options/train_options.h"
+#include "runs/run_folder.h"
 #include "runs/train_run.h"
+#include "teachers/export.h"
 
 namespace bespoke {
 

@@ -151,8 +151,8 @@ std::vector<NamedSolver> named_starts(const DistillCommandOptions& options, cons
   const auto sigma_0s = sigma_0_values(options.sigma_0);
   const bool automatic = options.init == kAuto;
   if (automatic && sigma_0s == std::vector<double>{1}) return {};
-  const auto texts = automatic ? plain_starts(family, *field.schedule)
-                               : split_solver_names(options.init);
+  const auto texts =
+      automatic ? plain_starts(family, *field.schedule) : split_solver_names(options.init);
   std::vector<NamedSolver> starts;
   for (const auto& name : preconditioned(texts, sigma_0s, !automatic)) {
     starts.push_back(start_of(name, family.nfe(), field));

@@ -10,8 +10,8 @@
 #include "bespoke/base/file.h"
 #include "bespoke/base/sha256.h"
 #include "bespoke/base/text.h"
-#include "runs/embedded_models.h"
 #include "options/space_options.h"
+#include "runs/embedded_models.h"
 
 namespace bespoke {
 

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "bespoke/solver/solver_file.h"
 #include "bespoke/model/card.h"
-#include "bespoke/path/guidance_weight.h"
 #include "bespoke/model/model.h"
 #include "bespoke/model/torchscript.h"
+#include "bespoke/path/guidance_weight.h"
+#include "bespoke/solver/solver_file.h"
 
 namespace bespoke {
 

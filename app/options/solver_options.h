@@ -16,7 +16,8 @@ struct SolverOptions {
   void add_to(CLI::App& command);
 };
 
-// NAME[/GRID][@SCHEDULE] or a file, completed by the flags. A file is finished, and so refuses them.
+// NAME[/GRID][@SCHEDULE] or a file, completed by the flags. A file is finished, and so refuses
+// them.
 SolverName completed(const std::string& text, const SolverOptions& options);
 
 // The solver of a name so completed. Says on stderr where a file was made for another guidance; an

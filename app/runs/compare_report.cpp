@@ -10,10 +10,10 @@
 #include "bespoke/base/file.h"
 #include "bespoke/solver/solver_file.h"
 #include "bespoke/version.h"
-#include "runs/distill_run.h"
-#include "runs/invocation.h"
 #include "options/solver_options.h"
 #include "options/space_options.h"
+#include "runs/distill_run.h"
+#include "runs/invocation.h"
 
 namespace bespoke {
 

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "bespoke/io/tensor_cache.h"
-#include "runs/compare_cache.h"
 #include "options/feature_options.h"
+#include "runs/compare_cache.h"
 
 namespace bespoke {
 

@@ -17,8 +17,8 @@ bool is_image(const torch::Tensor& samples) {
   return samples.dim() == 4 && (samples.size(1) == 1 || samples.size(1) == 3);
 }
 
-std::vector<std::string> write_images(const std::filesystem::path& folder, const ChosenSamples& chosen,
-                                      const torch::Tensor& bytes,
+std::vector<std::string> write_images(const std::filesystem::path& folder,
+                                      const ChosenSamples& chosen, const torch::Tensor& bytes,
                                       const std::map<std::string, std::string>& parameters) {
   PngText text(parameters.begin(), parameters.end());
   GridOptions grid;
@@ -31,11 +31,13 @@ std::vector<std::string> write_images(const std::filesystem::path& folder, const
     text.back().second = label;
     write_png(folder / (label + ".png"), bytes[i], text);
   }
-  return {"grid.png", fmt::format("{}.png ... {}.png", chosen.labels.front(), chosen.labels.back())};
+  return {"grid.png",
+          fmt::format("{}.png ... {}.png", chosen.labels.front(), chosen.labels.back())};
 }
 
-std::vector<std::string> write_sounds(const std::filesystem::path& folder, const ChosenSamples& chosen,
-                                      const torch::Tensor& audio, const OpenModel& open) {
+std::vector<std::string> write_sounds(const std::filesystem::path& folder,
+                                      const ChosenSamples& chosen, const torch::Tensor& audio,
+                                      const OpenModel& open) {
   const auto [least, most] = value_range(open, open.decoder != nullptr);
   const torch::Tensor unit = (audio - least) * (2 / (most - least)) - 1;
   for (int64_t i = 0; i < unit.size(0); ++i) {

@@ -88,7 +88,8 @@ class Distillation {
     if (adam() || !any) {  // the published recipe starts from the plain ones
       for (const auto& name : plain_starts(*family_, *schedule)) list.push_back(resolved(name));
     } else {
-      for (const auto& grid : automatic_grids(family_->nfe(), *schedule, training_.data_deviation()))
+      for (const auto& grid :
+           automatic_grids(family_->nfe(), *schedule, training_.data_deviation()))
         list.push_back(nearest_on(grid));
     }
     if (any && options_.neighbour) {
@@ -169,8 +170,8 @@ class Distillation {
     bool validated = false;
     try {
       loss = adam() ? adam_iteration(start)
-                    : lm_iteration(training_, *family_, options_.lm, options_.seed,
-                                   start.iteration, start.lm, start.theta, &state_.training);
+                    : lm_iteration(training_, *family_, options_.lm, options_.seed, start.iteration,
+                                   start.lm, start.theta, &state_.training);
       ++start.iteration;
       if (!adam()) average(start);
       validated = start.iteration % validation_interval() == 0 || start.iteration == iterations();
@@ -193,10 +194,9 @@ class Distillation {
         draw_batch(options_.seed, start.iteration, training_.count(), options_.adam.batch);
     LocalModelOptions gradient_only;
     gradient_only.probes = 0;
-    const LocalModel model = training_.local_model(family_->solver(start.theta), batch,
-                                                   gradient_only, &state_.training);
-    const auto gradient =
-        transposed_product(family_->jacobian(start.theta), model.gradient);
+    const LocalModel model =
+        training_.local_model(family_->solver(start.theta), batch, gradient_only, &state_.training);
+    const auto gradient = transposed_product(family_->jacobian(start.theta), model.gradient);
     adam_update(options_.adam, start.iteration, iterations(), gradient, start.adam, start.theta);
     return model.loss;
   }
@@ -232,15 +232,16 @@ class Distillation {
   }
 
   double validation_psnr(const std::vector<double>& theta) {
-    const auto errors = validation_.log_errors(family_->solver(theta),
-                                               first_samples(validation_), &state_.validation);
+    const auto errors = validation_.log_errors(family_->solver(theta), first_samples(validation_),
+                                               &state_.validation);
     return psnr_of_loss(mean(errors), options_.peak);
   }
 
   // Reported, not part of the search: counted with the validation.
   double training_psnr(const NsSolver& solver) {
     try {
-      const auto errors = training_.log_errors(solver, first_samples(training_), &state_.validation);
+      const auto errors =
+          training_.log_errors(solver, first_samples(training_), &state_.validation);
       return psnr_of_loss(mean(errors), options_.peak);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::diverged) throw;

@@ -45,8 +45,8 @@ std::vector<int64_t> rounded_coefficients(const NsSolver& solver) {
 double psnr_or_worst(const NsSolver& solver, const Field& field, const Pairs& pairs,
                      int64_t count) {
   try {
-    const torch::Tensor x = sample(solver, field, pairs.x0.slice(0, 0, count),
-                                   slice(pairs.conditions, 0, count));
+    const torch::Tensor x =
+        sample(solver, field, pairs.x0.slice(0, 0, count), slice(pairs.conditions, 0, count));
     const double decibels = mean_psnr(x, pairs.x1.slice(0, 0, count));
     return std::isnan(decibels) ? -std::numeric_limits<double>::infinity() : decibels;
   } catch (const Error& error) {

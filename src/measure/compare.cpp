@@ -9,10 +9,10 @@
 #include "bespoke/base/batches.h"
 #include "bespoke/base/clock.h"
 #include "bespoke/base/error.h"
-#include "bespoke/tensor/errors.h"
 #include "bespoke/model/fields.h"
 #include "bespoke/sample/in_batches.h"
 #include "bespoke/sample/sampler.h"
+#include "bespoke/tensor/errors.h"
 
 namespace bespoke {
 
@@ -191,7 +191,8 @@ Comparison compare(const ModelPtr& model, const std::vector<NamedSolver>& conten
   // The reference counts as one unit of progress, every solver as another.
   const double begin_solvers =
       options.reference ? 0 : 1 / static_cast<double>(contenders.size() + 1);
-  const Batching first_part = {options.batch, 0, part_of(options.on_progress, 0, begin_solvers), {}};
+  const Batching first_part = {
+      options.batch, 0, part_of(options.on_progress, 0, begin_solvers), {}};
   const ReferenceResult known =
       options.reference
           ? *options.reference

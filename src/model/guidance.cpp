@@ -4,9 +4,9 @@
 
 #include <utility>
 
-#include "bespoke/tensor/combine.h"
 #include "bespoke/base/error.h"
 #include "bespoke/model/fields.h"
+#include "bespoke/tensor/combine.h"
 
 namespace bespoke {
 

@@ -152,8 +152,8 @@ std::string manifest_text(const PairManifest& manifest) {
   json document = describe_plan(manifest);
   if (manifest.evaluations) {
     document[kPairEvaluations] = {{"total", *manifest.evaluations},
-                              {"mean", static_cast<double>(*manifest.evaluations) /
-                                           static_cast<double>(manifest.count())}};
+                                  {"mean", static_cast<double>(*manifest.evaluations) /
+                                               static_cast<double>(manifest.count())}};
   }
   return document.dump(2) + "\n";
 }

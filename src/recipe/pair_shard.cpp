@@ -17,7 +17,8 @@ namespace {
 
 constexpr char kConditionPrefix[] = "condition.";
 
-std::map<std::string, std::string> metadata_of(const PairManifest& manifest, const PairShard& shard) {
+std::map<std::string, std::string> metadata_of(const PairManifest& manifest,
+                                               const PairShard& shard) {
   return {{"format", kPairFormat},
           {"split", to_string(shard.split)},
           {"first", std::to_string(shard.begin)},
@@ -70,7 +71,8 @@ std::vector<PairShard> shards_of(const PairManifest& manifest, Split split, int6
   return shards;
 }
 
-Pairs read_shard(const std::filesystem::path& folder, const PairManifest& manifest, const PairShard& shard) {
+Pairs read_shard(const std::filesystem::path& folder, const PairManifest& manifest,
+                 const PairShard& shard) {
   const std::filesystem::path path = folder / file_name(shard);
   const std::string source = path.string();
   const TensorFile file = read_safetensors(path);
@@ -97,8 +99,7 @@ void write_shard(const std::filesystem::path& folder, const PairManifest& manife
                  const PairShard& shard, const Pairs& pairs) {
   TensorFile file;
   file.metadata = metadata_of(manifest, shard);
-  file.tensors = {
-      {"x0", pairs.x0}, {"x1", pairs.x1}, {kPairEvaluations, pairs.evaluations}};
+  file.tensors = {{"x0", pairs.x0}, {"x1", pairs.x1}, {kPairEvaluations, pairs.evaluations}};
   for (const auto& [name, values] : pairs.conditions) {
     file.tensors[kConditionPrefix + name] = values;
   }

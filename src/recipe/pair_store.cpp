@@ -97,8 +97,8 @@ void check_owner(const PairManifest& manifest, const PairOwner& owner, const std
 
 }  // namespace
 
-PairReport make_pairs(const std::filesystem::path& folder, const PairPlan& plan, const ModelPtr& model,
-                      const PairConditions& conditions, const PairRun& run) {
+PairReport make_pairs(const std::filesystem::path& folder, const PairPlan& plan,
+                      const ModelPtr& model, const PairConditions& conditions, const PairRun& run) {
   PairReport report;
   PairManifest& manifest = report.manifest;
   manifest.plan = plan;
@@ -113,7 +113,8 @@ PairReport make_pairs(const std::filesystem::path& folder, const PairPlan& plan,
   return report;
 }
 
-Pairs read_pairs(const std::filesystem::path& folder, Split split, const PairOwner& owner, int64_t count) {
+Pairs read_pairs(const std::filesystem::path& folder, Split split, const PairOwner& owner,
+                 int64_t count) {
   const PairManifest manifest = read_pair_manifest(folder);
   check_owner(manifest, owner, folder.string());
   const int64_t there = manifest.split(split).count;

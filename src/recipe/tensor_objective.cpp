@@ -7,13 +7,13 @@
 #include <utility>
 
 #include "bespoke/base/batches.h"
-#include "bespoke/base/mean.h"
-#include "bespoke/tensor/combine.h"
 #include "bespoke/base/error.h"
-#include "bespoke/tensor/inner_products.h"
-#include "bespoke/tensor/noise.h"
+#include "bespoke/base/mean.h"
 #include "bespoke/distill/family.h"
 #include "bespoke/sample/sampler.h"
+#include "bespoke/tensor/combine.h"
+#include "bespoke/tensor/inner_products.h"
+#include "bespoke/tensor/noise.h"
 
 namespace bespoke {
 
@@ -130,7 +130,8 @@ struct TensorObjective::Chunk {
   Conditions conditions;
 };
 
-TensorObjective::TensorObjective(std::shared_ptr<const Field> field, Pairs pairs, TensorObjectiveOptions options)
+TensorObjective::TensorObjective(std::shared_ptr<const Field> field, Pairs pairs,
+                                 TensorObjectiveOptions options)
     : field_(std::move(field)), pairs_(std::move(pairs)), options_(std::move(options)) {
   if (pairs_.x0.dim() < 2 || pairs_.count() == 0 || pairs_.x1.size(0) != pairs_.count()) {
     throw bad_input("pairs need as many samples as noises and at least one, found {} and {}",
@@ -176,14 +177,13 @@ void TensorObjective::for_each_chunk(const std::vector<int64_t>& subset, Work wo
         const auto chosen = [&](const torch::Tensor& tensor) {
           return tensor.index_select(0, index.to(tensor.device()));
         };
-        work(Chunk{chosen(pairs_.x0), chosen(targets_), select(pairs_.conditions, index)},
-             begin);
+        work(Chunk{chosen(pairs_.x0), chosen(targets_), select(pairs_.conditions, index)}, begin);
       });
 }
 
 std::vector<double> TensorObjective::log_errors(const NsSolver& solver,
-                                          const std::vector<int64_t>& subset,
-                                          Counts* counts) const {
+                                                const std::vector<int64_t>& subset,
+                                                Counts* counts) const {
   std::vector<double> errors;
   for_each_chunk(subset, [&](const Chunk& chunk, int64_t) {
     const torch::Tensor r = residual(sample(solver, *field_, chunk.x0, chunk.conditions), chunk);
@@ -194,7 +194,7 @@ std::vector<double> TensorObjective::log_errors(const NsSolver& solver,
 }
 
 LastStep TensorObjective::last_step(const NsSolver& solver, const std::vector<int64_t>& subset,
-                              Counts* counts) const {
+                                    Counts* counts) const {
   LastStep last;
   for_each_chunk(subset, [&](const Chunk& chunk, int64_t) {
     std::vector<torch::Tensor> basis = {solver.start_scale * chunk.x0};
@@ -251,7 +251,7 @@ std::vector<double> TensorObjective::refit(std::vector<Run>& runs, double floor)
 }
 
 LocalModel TensorObjective::local_model(const NsSolver& solver, const std::vector<int64_t>& subset,
-                                  const LocalModelOptions& options, Counts* counts) const {
+                                        const LocalModelOptions& options, Counts* counts) const {
   const size_t columns = coefficient_count(solver.nfe());
   const auto total = static_cast<double>(subset.size());
   LocalModel model{0, std::vector<double>(columns, 0), Matrix(columns, columns), 0, {}};

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <utility>
 
-#include "bespoke/tensor/combine.h"
 #include "bespoke/base/error.h"
 #include "bespoke/sample/reference.h"
+#include "bespoke/tensor/combine.h"
 
 namespace bespoke {
 

@@ -4,10 +4,10 @@
 
 #include <utility>
 
-#include "bespoke/tensor/combine.h"
 #include "bespoke/base/error.h"
-#include "bespoke/tensor/inner_products.h"
 #include "bespoke/distill/family.h"
+#include "bespoke/tensor/combine.h"
+#include "bespoke/tensor/inner_products.h"
 #include "solver_run.h"
 
 namespace bespoke {

@@ -52,8 +52,8 @@ torch::Tensor sample_in_batches(const NsSolver& solver, const Field& field, cons
   std::vector<torch::Tensor> samples;
   in_fitting_batches(x0.size(0), batching, [&](int64_t begin, int64_t end, const auto& report) {
     const auto on_step = [&](const StepInfo& info) { report((info.step + 1.0) / solver.nfe()); };
-    samples.push_back(sample(solver, field, x0.slice(0, begin, end),
-                             slice(conditions, begin, end), on_step, batching.first_sample + begin)
+    samples.push_back(sample(solver, field, x0.slice(0, begin, end), slice(conditions, begin, end),
+                             on_step, batching.first_sample + begin)
                           .to(torch::kCPU));
   });
   return torch::cat(samples);

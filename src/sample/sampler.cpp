@@ -3,8 +3,8 @@
 #include <fmt/ranges.h>
 #include <torch/torch.h>
 
-#include "bespoke/tensor/combine.h"
 #include "bespoke/base/error.h"
+#include "bespoke/tensor/combine.h"
 #include "solver_run.h"
 
 namespace bespoke {

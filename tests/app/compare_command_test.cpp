@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "bespoke/base/file.h"
-#include "bespoke/tensor/noise.h"
 #include "bespoke/io/png.h"
 #include "bespoke/io/safetensors.h"
+#include "bespoke/tensor/noise.h"
 #include "command_line.h"
 
 namespace bespoke {

@@ -42,7 +42,7 @@ class ProbeTest : public ::testing::Test {
   }
 
   CardCheck run(const std::string& prediction, const std::string& schedule,
-            const std::string& convention) const {
+                const std::string& convention) const {
     const json document = {
         {"format", "torchscript"},          {"weights", "weights.pt"},
         {"sample_shape", {kDimension}},     {"prediction", prediction},

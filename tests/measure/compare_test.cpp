@@ -16,7 +16,7 @@ TEST(Compare, DoesNotDependOnTheBatchSize) {
       mixture_model(testing::small_mixture(), fm_ot_schedule(), Prediction::velocity);
   const auto x0 = testing::starting_noise(*model, 10);
   const std::vector<NamedSolver> list = {{"euler", make_solver("euler", {8, fm_ot_schedule(), ""})},
-                                       {"rk4", make_solver("rk4", {8, fm_ot_schedule(), ""})}};
+                                         {"rk4", make_solver("rk4", {8, fm_ot_schedule(), ""})}};
   CompareOptions whole, parts;
   whole.tolerances = parts.tolerances = {1e-8, 1e-8};
   whole.batch = 10;

@@ -9,9 +9,9 @@
 
 namespace bespoke {
 
-// What the best of the catalogue is chosen from: every entry that can spend `nfe` on every grid, the
-// ranges of log-SNR that automatic starts lie on among them, in the coordinates of the schedule and
-// in those of FM-OT. Solvers that compute the same are listed once.
+// What the best of the catalogue is chosen from: every entry that can spend `nfe` on every grid,
+// the ranges of log-SNR that automatic starts lie on among them, in the coordinates of the schedule
+// and in those of FM-OT. Solvers that compute the same are listed once.
 std::vector<NamedSolver> catalogue_contenders(int nfe, const FieldDescription& field,
                                               double data_deviation);
 

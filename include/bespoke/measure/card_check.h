@@ -33,10 +33,11 @@ struct CardCheckOptions {
 struct CardCheck {
   ScoredCard declared;
   std::vector<ScoredCard> others;  // single changes, best first
-  bool has_better = false;  // the first of them fits clearly better, and fits at all
-  bool accepted = false;    // nothing else fits clearly better, and it fits at all
+  bool has_better = false;         // the first of them fits clearly better, and fits at all
+  bool accepted = false;           // nothing else fits clearly better, and it fits at all
 };
 
-CardCheck check_card(const NetworkPtr& network, const ModelCard& card, const CardCheckOptions& options);
+CardCheck check_card(const NetworkPtr& network, const ModelCard& card,
+                     const CardCheckOptions& options);
 
 }  // namespace bespoke

@@ -7,10 +7,10 @@
 
 #include "bespoke/base/psnr.h"
 #include "bespoke/measure/features.h"
-#include "bespoke/path/guidance_weight.h"
 #include "bespoke/model/model.h"
-#include "bespoke/solver/named_solver.h"
+#include "bespoke/path/guidance_weight.h"
 #include "bespoke/sample/reference.h"
+#include "bespoke/solver/named_solver.h"
 
 namespace bespoke {
 

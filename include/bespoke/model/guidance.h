@@ -1,7 +1,7 @@
 #pragma once
 
-#include "bespoke/path/guidance_weight.h"
 #include "bespoke/model/model.h"
+#include "bespoke/path/guidance_weight.h"
 
 namespace bespoke {
 

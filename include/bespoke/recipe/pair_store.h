@@ -28,9 +28,9 @@ PairReport make_pairs(const std::filesystem::path& folder, const PairPlan& plan,
                       const ModelPtr& model, const PairConditions& conditions,
                       const PairRun& run = {});
 
-// A split's first `count` pairs on the CPU, all if count is 0. Bad input, in one sentence: pairs of another
-// model or guidance, missing or foreign shards, wrong shapes, numbers that are not finite.
+// A split's first `count` pairs on the CPU, all if count is 0. Bad input, in one sentence: pairs of
+// another model or guidance, missing or foreign shards, wrong shapes, numbers that are not finite.
 Pairs read_pairs(const std::filesystem::path& folder, Split split, const PairOwner& owner,
-                   int64_t count = 0);
+                 int64_t count = 0);
 
 }  // namespace bespoke
