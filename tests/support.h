@@ -31,7 +31,7 @@ inline Mixture small_mixture(int64_t dimension = 6, int64_t components = 4, int6
 
 // x_0 for `count` samples of a model, scaled to its schedule.
 inline torch::Tensor starting_noise(const Model& model, int64_t count, uint64_t seed = 1) {
-  return model.schedule()->source_std() * normal_noise(seed, 0, count, model.sample_shape());
+  return bespoke::starting_noise(model, seed, 0, count);
 }
 
 }  // namespace bespoke::testing

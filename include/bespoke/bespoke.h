@@ -11,7 +11,7 @@
 #include "bespoke/distill/adam.h"
 #include "bespoke/distill/distill.h"
 #include "bespoke/distill/family.h"
-#include "bespoke/distill/last_step.h"
+#include "bespoke/distill/linear_model.h"
 #include "bespoke/distill/levenberg_marquardt.h"
 #include "bespoke/distill/objective.h"
 #include "bespoke/distill/screen.h"

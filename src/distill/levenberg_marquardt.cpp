@@ -67,9 +67,9 @@ double trial_loss(const Objective& objective, const Family& family, bool refit, 
       for (double& e : errors) e = std::log(std::exp(e) + floor / objective.sample_size());
       return mean(errors);
     }
-    LastStep last = objective.last_step(family.solver(theta), batch, counts);
+    LinearModel last = objective.last_step(family.solver(theta), batch, counts);
     last.floor = floor;
-    const std::vector<double> change = best_last_step(last);
+    const std::vector<double> change = best_change(last);
     move_last_step(family, change, theta);
     return last.loss(change);
   } catch (const Error& error) {

@@ -18,12 +18,12 @@ double loss_or_infinity(const Objective& objective, const NsSolver& solver,
                         const std::vector<int64_t>& subset, Counts* counts) {
   try {
     if (!objective.is_linear()) return mean(objective.log_errors(solver, subset, counts));
-    LastStep last = objective.last_step(solver, subset, counts);
+    LinearModel last = objective.last_step(solver, subset, counts);
     // Fitted under the floor that training has, a part of the geometric mean of |r|^2, and compared
     // without it: it is another one for every solver.
     const std::vector<double> no_change(last.samples.front().products.size(), 0);
     last.floor = LmOptions().smoothing * last.size * std::exp(last.loss(no_change));
-    const std::vector<double> change = best_last_step(last);
+    const std::vector<double> change = best_change(last);
     last.floor = 0;
     return last.loss(change);
   } catch (const Error& error) {

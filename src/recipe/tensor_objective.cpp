@@ -50,7 +50,7 @@ torch::Tensor signs_like(const torch::Tensor& r, const LocalModelOptions& option
 }
 
 // Adds samples to `last`, from the basis V of their last step and their residuals.
-void append(LastStep& last, std::vector<torch::Tensor> basis, const torch::Tensor& r) {
+void append(LinearModel& last, std::vector<torch::Tensor> basis, const torch::Tensor& r) {
   const size_t n = basis.size();
   basis.push_back(r);
   last.size = size_of_sample(r);
@@ -61,7 +61,7 @@ void append(LastStep& last, std::vector<torch::Tensor> basis, const torch::Tenso
   }
   for (int64_t s = 0; s < r.size(0); ++s) {
     const auto row = [&](size_t i) { return rows[i].data_ptr<double>() + s * rows[i].size(1); };
-    LastStep::Sample sample{row(n)[n], {row(n), row(n) + n}, Matrix(n, n)};
+    LinearModel::Sample sample{row(n)[n], {row(n), row(n) + n}, Matrix(n, n)};
     for (size_t i = 0; i < n; ++i) {
       for (size_t j = 0; j <= i; ++j) sample.gram(i, j) = sample.gram(j, i) = row(i)[j];
     }
@@ -193,9 +193,9 @@ std::vector<double> TensorObjective::log_errors(const NsSolver& solver,
   return errors;
 }
 
-LastStep TensorObjective::last_step(const NsSolver& solver, const std::vector<int64_t>& subset,
+LinearModel TensorObjective::last_step(const NsSolver& solver, const std::vector<int64_t>& subset,
                                     Counts* counts) const {
-  LastStep last;
+  LinearModel last;
   for_each_chunk(subset, [&](const Chunk& chunk, int64_t) {
     std::vector<torch::Tensor> basis = {solver.start_scale * chunk.x0};
     const torch::Tensor x = sample(solver, *field_, chunk.x0, chunk.conditions,
@@ -229,10 +229,10 @@ double TensorObjective::geometric_mean_square(const std::vector<Run>& runs) {
 }
 
 std::vector<double> TensorObjective::refit(std::vector<Run>& runs, double floor) const {
-  LastStep last;
+  LinearModel last;
   last.floor = floor;
   for (const Run& run : runs) append(last, run.basis(), run.residual);
-  const std::vector<double> change = best_last_step(last);
+  const std::vector<double> change = best_change(last);
   for (Run& run : runs) {
     NsSolver& solver = run.trajectory.solver;
     solver.a.back() += change[0];

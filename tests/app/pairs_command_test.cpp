@@ -27,7 +27,7 @@ class PairsCommand : public CommandLine {
     return WEXITSTATUS(std::system(command.c_str()));
   }
 
-  PairSet read(const std::string& name, Split split) const {
+  Pairs read(const std::string& name, Split split) const {
     const PairManifest manifest = read_pair_manifest(folder_ / name);
     return read_pairs(folder_ / name, split, manifest.plan.owner);
   }

@@ -50,9 +50,9 @@ class PlainObjective : public Objective {
     return errors;
   }
 
-  LastStep last_step(const NsSolver& solver, const std::vector<int64_t>& subset,
+  LinearModel last_step(const NsSolver& solver, const std::vector<int64_t>& subset,
                      Counts* counts) const override {
-    LastStep last;
+    LinearModel last;
     last.size = sample_size();
     for (const int64_t i : subset) last.samples.push_back(last_step_of(solver, i, counts));
     return last;
@@ -62,11 +62,11 @@ class PlainObjective : public Objective {
                          const LocalModelOptions& options, Counts* counts) const override {
     LocalModel model;
     NsSolver solver = start;
-    LastStep last = last_step(solver, subset, counts);
+    LinearModel last = last_step(solver, subset, counts);
     const std::vector<double> no_change(last.samples.front().products.size(), 0);
     last.floor = model.floor = options.smoothing * sample_size() * std::exp(last.loss(no_change));
     if (options.refit_last_step) {
-      model.last_step = best_last_step(last);
+      model.last_step = best_change(last);
       solver.a.back() += model.last_step[0];
       for (size_t j = 0; j < solver.b.back().size(); ++j) {
         solver.b.back()[j] += model.last_step[1 + j];
@@ -99,7 +99,7 @@ class PlainObjective : public Objective {
     return r;
   }
 
-  LastStep::Sample last_step_of(const NsSolver& solver, int64_t i, Counts* counts) const {
+  LinearModel::Sample last_step_of(const NsSolver& solver, int64_t i, Counts* counts) const {
     const auto index = static_cast<size_t>(i);
     std::vector<Array> basis = {solver.start_scale * noises_[index]};
     const auto recorded = [&](double t, const Array& x) {
@@ -109,7 +109,7 @@ class PlainObjective : public Objective {
     const Array r = run(solver, recorded, noises_[index]) - targets_[index];
     counts->forwards += solver.nfe();
     if (!all_finite(r)) throw Error(ErrorKind::diverged, "the state overflowed");
-    LastStep::Sample sample{squared(r), {}, Matrix(basis.size(), basis.size())};
+    LinearModel::Sample sample{squared(r), {}, Matrix(basis.size(), basis.size())};
     for (size_t j = 0; j < basis.size(); ++j) {
       sample.products.push_back(inner_product(basis[j], r));
       for (size_t k = 0; k < basis.size(); ++k)

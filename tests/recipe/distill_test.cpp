@@ -8,6 +8,7 @@
 #include <map>
 
 #include "bespoke/base/error.h"
+#include "bespoke/model/function_model.h"
 #include "bespoke/sample/sampler.h"
 #include "problem.h"
 
@@ -18,16 +19,21 @@ using testing::Problem;
 using testing::small_problem;
 using testing::start_solver;
 
+NamedSolver named_start(const std::string& name, int nfe) {
+  return {name, start_solver(name, nfe)};
+}
+
 DistillOptions lm_options(int nfe) {
   DistillOptions options;
-  options.family = bns_family(nfe);
-  options.starts = {start_solver("midpoint", nfe)};
+  options.nfe = nfe;
+  options.starts = {named_start("midpoint", nfe)};
   options.iterations = 25;
   return options;
 }
 
 DistillSummary run(const Problem& problem, const DistillOptions& options, DistillState state = {}) {
-  return distill(problem.field, problem.training, problem.validation, options, std::move(state));
+  return distill(testing::training_objective(problem), testing::validation_objective(problem),
+                 options, std::move(state));
 }
 
 TEST(Distill, LevenbergMarquardtGainsManyDecibels) {
@@ -44,7 +50,7 @@ TEST(Distill, LevenbergMarquardtGainsManyDecibels) {
 TEST(Distill, WorksOnOtherPathsAndPredictions) {
   const Problem problem = small_problem(vp_schedule(), Prediction::noise);
   auto options = lm_options(4);
-  options.starts = {start_solver("euler", 4, vp_schedule())};
+  options.starts = {{"euler", start_solver("euler", 4, vp_schedule())}};
   const auto summary = run(problem, options);
   EXPECT_GT(summary.validation_psnr, summary.initial_psnr + 10);
 }
@@ -78,7 +84,7 @@ TEST(Distill, GoesOnFromAStoredStateToTheSameBits) {
   lm.iterations = 9;
   lm.validation_interval = 2;
   for (const char* name : {"euler", "heun", "ab2", "ddim"}) {
-    lm.starts.push_back(start_solver(name, 4));
+    lm.starts.push_back(named_start(name, 4));
   }
   auto adam = lm;
   adam.optimizer = Optimizer::adam;
@@ -108,32 +114,24 @@ TEST(Distill, RefusesTheStateOfAnotherRun) {
 }
 
 // A field that breaks down after a number of evaluations.
-class FailingField : public Field {
- public:
-  FailingField(std::shared_ptr<const Field> field, int good)
-      : field_(std::move(field)), good_(good) {}
-  torch::Tensor velocity(const torch::Tensor& x, const torch::Tensor& t,
-                         const Conditions& conditions) const override {
-    const auto u = field_->velocity(x, t, conditions);
-    return --good_ < 0 ? u * std::nan("") : u;
-  }
-
- private:
-  std::shared_ptr<const Field> field_;
-  mutable int good_;
-};
+std::shared_ptr<const Field> failing_field(std::shared_ptr<const Field> field, int good) {
+  const auto left = std::make_shared<int>(good);
+  return function_field([=](const torch::Tensor& x, const torch::Tensor& t, const Conditions& c) {
+    const auto u = field->velocity(x, t, c);
+    return --*left < 0 ? u * std::nan("") : u;
+  });
+}
 
 TEST(Distill, KeepsTheBestSolverWhereTheModelBreaksDown) {
   Problem problem = small_problem();
   auto options = lm_options(4);
   options.validation_interval = 1;
-  options.objective.device_batch = 128;
-  problem.field = std::make_shared<FailingField>(problem.field, 100);
+  problem.field = failing_field(problem.field, 160);
   double best = 0;
   NsSolver solver;
   options.on_iteration = [&](const DistillProgress& progress, const DistillState& state) {
     best = progress.best_psnr;
-    solver = options.family->solver(state.starts[0].best_theta);
+    solver = bns_family(4)->solver(state.starts[0].best_theta);
     return Verdict::go_on;
   };
   const auto summary = run(problem, options);
@@ -161,10 +159,10 @@ TEST(Distill, GoesOnFromTheBetterStart) {
   auto options = lm_options(4);
   NsSolver poor = start_solver("euler", 4);
   for (auto& row : poor.b) row.assign(row.size(), 0);  // sees the field only where the noise is
-  options.starts = {poor, start_solver("midpoint", 4)};
+  options.starts = {{"poor", poor}, named_start("midpoint", 4)};
   options.validation_interval = 1;
   const auto summary = run(problem, options);
-  EXPECT_EQ(summary.start, 1u);
+  EXPECT_EQ(summary.start, "midpoint");
   EXPECT_GT(summary.iterations, 3);
 }
 
@@ -174,7 +172,7 @@ TEST(Distill, GivesUpTheWorseStartsFirst) {
   options.iterations = 12;
   options.starts.clear();
   for (const char* name : {"euler", "midpoint", "heun", "ab2", "ddim", "dpm++2m"}) {
-    options.starts.push_back(start_solver(name, 4));
+    options.starts.push_back(named_start(name, 4));
   }
   // What each start had reached when it was measured for the first and the second time.
   std::map<size_t, double> first, second;
@@ -202,7 +200,7 @@ TEST(Distill, GivesUpTheWorseStartsFirst) {
     EXPECT_TRUE(iteration > 3 || first[start] <= fourth);
     EXPECT_TRUE(iteration != 6 || second[start] <= other);
     on_to_nine += iteration >= 9;
-    EXPECT_EQ(iteration == 12, start == summary.start);
+    EXPECT_EQ(iteration == 12, options.starts[start].name == summary.start);
   }
   EXPECT_EQ(on_to_nine, 2);
 }

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "bespoke/distill/distill.h"
+#include "bespoke/recipe/distill_model.h"
 #include "bespoke/model/fields.h"
 #include "problem.h"
 #include "support.h"
@@ -13,12 +13,14 @@ namespace {
 
 DistillSummary distil_from_midpoint(int nfe, int64_t most_forwards) {
   const ModelPtr model = mixture_model(random_mixture({}), fm_ot_schedule(), Prediction::velocity);
-  DistillOptions options;
-  options.family = bns_family(nfe);
-  options.starts = {testing::start_solver("midpoint", nfe)};
+  ModelDistillOptions options;
+  options.nfe = nfe;
+  options.starts = {{"midpoint", testing::start_solver("midpoint", nfe)}};
   options.most_forwards = most_forwards;
-  return distill(std::make_shared<VelocityField>(model), testing::reference_pairs(model, 512, 11),
-                 testing::reference_pairs(model, 256, 12), options);
+  options.training_plan = {512, 11};
+  options.validation_plan = {256, 12};
+  options.tolerances = {1e-8, 1e-8};
+  return distill(model, options);
 }
 
 TEST(Floor, FourEvaluations) {

@@ -49,7 +49,7 @@ class PairStore : public ::testing::Test {
     return make_pairs(folder_ / name, plan_, model(), conditions, run);
   }
 
-  PairSet read(const std::string& name, Split split, int64_t count = 0) const {
+  Pairs read(const std::string& name, Split split, int64_t count = 0) const {
     return read_pairs(folder_ / name, split, plan_.owner, count);
   }
 
@@ -79,7 +79,7 @@ class PairStore : public ::testing::Test {
 TEST_F(PairStore, APairIsNoiseAndTheReferencesSampleFromIt) {
   make("a");
   for (const Split split : {Split::train, Split::validation}) {
-    const PairSet pairs = read("a", split);
+    const Pairs pairs = read("a", split);
     const int64_t count = split == Split::train ? 10 : 5;
     const uint64_t seed = split == Split::train ? 3 : 4;
     const auto noise = model()->schedule()->source_std() * normal_noise(seed, 0, count, {6});
@@ -94,7 +94,7 @@ TEST_F(PairStore, APairIsNoiseAndTheReferencesSampleFromIt) {
 
 TEST_F(PairStore, DoubleModelsHaveDoublePairs) {
   make_pairs(folder_ / "a", plan_, model(torch::kDouble), conditions);
-  const PairSet pairs = read("a", Split::validation);
+  const Pairs pairs = read("a", Split::validation);
   const auto truth = reference(model(torch::kDouble), pairs.x0, pairs.conditions);
   EXPECT_EQ(pairs.x0.scalar_type(), torch::kDouble);
   EXPECT_TRUE(torch::equal(pairs.x1, truth.x));
@@ -187,7 +187,7 @@ TEST_F(PairStore, OneRunAtATimeWrites) {
 
 TEST_F(PairStore, TheFirstPairsAloneAreThoseOfAll) {
   make("a");
-  const PairSet all = read("a", Split::train), few = read("a", Split::train, 6);
+  const Pairs all = read("a", Split::train), few = read("a", Split::train, 6);
   EXPECT_TRUE(torch::equal(few.x0, all.x0.slice(0, 0, 6)));
   EXPECT_TRUE(torch::equal(few.x1, all.x1.slice(0, 0, 6)));
   EXPECT_TRUE(torch::equal(few.evaluations, all.evaluations.slice(0, 0, 6)));

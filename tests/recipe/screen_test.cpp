@@ -4,19 +4,20 @@
 
 #include <gtest/gtest.h>
 
-#include <numeric>
-
+#include "bespoke/base/mean.h"
 #include "problem.h"
 
 namespace bespoke {
 namespace {
+
+using detail::mean;
 
 using testing::small_problem;
 using testing::start_solver;
 
 TEST(Screening, FindsTheNearestSolverWhereverItStands) {
   const auto problem = small_problem();
-  const Objective objective(problem.field, problem.training, {});
+  const TensorObjective objective = testing::training_objective(problem);
   Counts counts;
   const NsSolver euler = start_solver("euler", 4), midpoint = start_solver("midpoint", 4);
   EXPECT_EQ(nearest_solver(objective, {euler, midpoint, euler}, 16, &counts, nullptr), 1u);
@@ -25,13 +26,12 @@ TEST(Screening, FindsTheNearestSolverWhereverItStands) {
 
 TEST(Screening, LooksPastALastStepThatCanBeMended) {
   const auto problem = small_problem();
-  const Objective objective(problem.field, problem.training, {});
+  const TensorObjective objective = testing::training_objective(problem);
   Counts counts;
   const NsSolver euler = start_solver("euler", 4);
   NsSolver spoiled = start_solver("midpoint", 4);
   for (auto& value : spoiled.b.back()) value *= 3;
-  std::vector<int64_t> all(static_cast<size_t>(objective.count()));
-  std::iota(all.begin(), all.end(), 0);
+  const auto all = first_samples(objective);
   ASSERT_GT(mean(objective.log_errors(spoiled, all, &counts)),
             mean(objective.log_errors(euler, all, &counts)));
   EXPECT_EQ(nearest_solver(objective, {euler, spoiled}, 96, &counts, nullptr), 1u);
@@ -39,7 +39,7 @@ TEST(Screening, LooksPastALastStepThatCanBeMended) {
 
 TEST(Screening, PassesOverSolversThatDiverge) {
   const auto problem = small_problem();
-  const Objective objective(problem.field, problem.training, {});
+  const TensorObjective objective = testing::training_objective(problem);
   Counts counts;
   NsSolver broken = start_solver("midpoint", 4);
   for (auto& row : broken.b) {
@@ -51,7 +51,7 @@ TEST(Screening, PassesOverSolversThatDiverge) {
 
 TEST(Screening, CostsTheEvaluationsOfThePairsItLooksAt) {
   const auto problem = small_problem();
-  const Objective objective(problem.field, problem.training, {});
+  const TensorObjective objective = testing::training_objective(problem);
   const std::vector<NsSolver> solvers = {start_solver("euler", 4), start_solver("midpoint", 4)};
   Counts counts;
   std::vector<double> done;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "bespoke/distill/family.h"
+#include "bespoke/model/function_model.h"
 #include "bespoke/sample/sampler.h"
 #include "problem.h"
 
@@ -153,20 +154,16 @@ TEST(Adjoint, AccumulatesInnerProductsOfFloatStatesInDouble) {
 }
 
 // u = 3: depends on nothing, as far as autograd can see.
-class ConstantField : public Field {
- public:
-  torch::Tensor velocity(const torch::Tensor& x, const torch::Tensor&,
-                         const Conditions&) const override {
-    return torch::full(x.sizes(), 3.0, x.options().requires_grad(false));
-  }
-};
-
 TEST(Adjoint, AFieldNeedNotDependOnStateOrTime) {
+  const auto constant =
+      function_field([](const torch::Tensor& x, const torch::Tensor&, const Conditions&) {
+        return torch::full(x.sizes(), 3.0, x.options().requires_grad(false));
+      });
   const auto x0 = torch::ones({2, 3}, torch::kDouble);
   Counts counts;
   const Trajectory run =
-      run_trajectory(start_solver("euler", 3), ConstantField(), x0, {}, Memory::low, &counts);
-  const auto rows = sweep_back(run, ConstantField(), {torch::ones_like(x0)}, &counts);
+      run_trajectory(start_solver("euler", 3), *constant, x0, {}, Memory::low, &counts);
+  const auto rows = sweep_back(run, *constant, {torch::ones_like(x0)}, &counts);
   EXPECT_EQ(rows[0][1][4 + 2].item<double>(), 3);  // d a_2 = <1, x_0>
   EXPECT_EQ(rows[0][1][7 + 5].item<double>(), 9);  // d b_22 = <1, u_2>
   EXPECT_EQ(rows[0][1][7 + 0].item<double>(), 0);  // x_1 changes no velocity

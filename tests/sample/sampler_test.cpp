@@ -10,6 +10,7 @@
 
 #include "bespoke/base/error.h"
 #include "bespoke/model/fields.h"
+#include "bespoke/model/function_model.h"
 #include "bespoke/solver/catalogue.h"
 #include "support.h"
 
@@ -17,37 +18,32 @@ namespace bespoke {
 namespace {
 
 // A field given by a function of (x, t), with t the first sample's time.
-class FunctionField : public Field {
- public:
-  using Function = std::function<torch::Tensor(const torch::Tensor&, double)>;
-  explicit FunctionField(Function f) : f_(std::move(f)) {}
-  torch::Tensor velocity(const torch::Tensor& x, const torch::Tensor& t,
-                         const Conditions&) const override {
-    return f_(x, t[0].item<double>());
-  }
-
- private:
-  Function f_;
-};
+// A field of the state and of one time for the whole batch.
+std::shared_ptr<const Field> field_of(
+    const std::function<torch::Tensor(const torch::Tensor&, double)>& f) {
+  return function_field([f](const torch::Tensor& x, const torch::Tensor& t, const Conditions&) {
+    return f(x, t[0].item<double>());
+  });
+}
 
 NsSolver euler(int nfe) { return make_solver("euler", {nfe, fm_ot_schedule(), ""}); }
 
 TEST(Sampler, RunsAlgorithmOne) {
   // x' = 3 t^2 by four Euler steps: the left Riemann sum.
-  const FunctionField field(
+  const auto field = field_of(
       [](const torch::Tensor& x, double t) { return torch::full_like(x, 3 * t * t); });
-  const auto x = sample(euler(4), field, torch::zeros({2, 3}, torch::kDouble));
+  const auto x = sample(euler(4), *field, torch::zeros({2, 3}, torch::kDouble));
   EXPECT_NEAR(x[1][2].item<double>(), 0.25 * 3 * (0 + 1 + 4 + 9) / 16., 1e-15);
   // And exactly by RK4, whose quadrature is Simpson's.
-  const auto exact = sample(make_solver("rk4", {4, fm_ot_schedule(), ""}), field,
+  const auto exact = sample(make_solver("rk4", {4, fm_ot_schedule(), ""}), *field,
                             torch::zeros({2, 3}, torch::kDouble));
   EXPECT_NEAR(exact[0][0].item<double>(), 1, 1e-15);
 }
 
 TEST(Sampler, CallsBackAfterEveryStep) {
-  const FunctionField field([](const torch::Tensor& x, double) { return x.clone(); });
+  const auto field = field_of([](const torch::Tensor& x, double) { return x.clone(); });
   std::vector<double> seen;
-  sample(euler(3), field, torch::ones({1, 2}, torch::kDouble), {}, [&](const StepInfo& info) {
+  sample(euler(3), *field, torch::ones({1, 2}, torch::kDouble), {}, [&](const StepInfo& info) {
     EXPECT_EQ(info.step, static_cast<int>(seen.size()));
     EXPECT_NEAR(info.next_time - info.time, 1 / 3., 1e-15);
     seen.push_back(info.x[0][0].item<double>());
@@ -57,13 +53,13 @@ TEST(Sampler, CallsBackAfterEveryStep) {
 }
 
 TEST(Sampler, NamesTheStepTimeAndSampleOfANaN) {
-  const FunctionField field([](const torch::Tensor& x, double t) {
+  const auto field = field_of([](const torch::Tensor& x, double t) {
     auto u = x.clone();
     if (t > 0.4) u[2][1] = std::nan("");
     return u;
   });
   try {
-    sample(euler(4), field, torch::ones({5, 3}));
+    sample(euler(4), *field, torch::ones({5, 3}));
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::diverged);
@@ -73,8 +69,8 @@ TEST(Sampler, NamesTheStepTimeAndSampleOfANaN) {
 }
 
 TEST(Sampler, AFieldMayReturnItsInput) {
-  const FunctionField field([](const torch::Tensor& x, double) { return x; });
-  const auto x = sample(make_solver("ab2", {4, fm_ot_schedule(), ""}), field,
+  const auto field = field_of([](const torch::Tensor& x, double) { return x; });
+  const auto x = sample(make_solver("ab2", {4, fm_ot_schedule(), ""}), *field,
                         torch::ones({1, 2}, torch::kDouble));
   // Adams-Bashforth on x' = x by hand: the second velocity must still be x_1 when x_3 is made.
   double previous = 1, state = 1.25;
@@ -87,9 +83,9 @@ TEST(Sampler, AFieldMayReturnItsInput) {
 }
 
 TEST(Sampler, RefusesAVelocityOfAnotherShape) {
-  const FunctionField field(
+  const auto field = field_of(
       [](const torch::Tensor& x, double) { return x.slice(1, 0, 1).clone(); });
-  EXPECT_THROW(sample(euler(2), field, torch::ones({2, 3})), Error);
+  EXPECT_THROW(sample(euler(2), *field, torch::ones({2, 3})), Error);
 }
 
 TEST(Sampler, StartsWhereTheGridDoes) {
@@ -100,11 +96,11 @@ TEST(Sampler, StartsWhereTheGridDoes) {
 
 TEST(Sampler, AccumulatesHalfPrecisionModelsInFloat32) {
   // The sum of 1000 steps of 1e-3 in bfloat16 would stall long before 1.
-  const FunctionField field([](const torch::Tensor& x, double) {
+  const auto field = field_of([](const torch::Tensor& x, double) {
     EXPECT_EQ(x.scalar_type(), torch::kFloat);
     return torch::ones_like(x, torch::kBFloat16);
   });
-  const auto x = sample(euler(1000), field, torch::zeros({1, 4}, torch::kBFloat16));
+  const auto x = sample(euler(1000), *field, torch::zeros({1, 4}, torch::kBFloat16));
   EXPECT_EQ(x.scalar_type(), torch::kFloat);
   EXPECT_NEAR(x[0][0].item<double>(), 1, 1e-6);
 }
@@ -118,14 +114,14 @@ TEST(Sampler, BitsDoNotDependOnBatchOrThreads) {
     const NsSolver solver = make_solver("dpm++2m", {7, vp_schedule(), ""});
     const int threads = at::get_num_threads();
     at::set_num_threads(2);
-    const auto all = sample(solver, field, x0);
+    const auto all = sample(solver, *field, x0);
     at::set_num_threads(1);
-    EXPECT_TRUE(torch::equal(all, sample(solver, field, x0)));
+    EXPECT_TRUE(torch::equal(all, sample(solver, *field, x0)));
     at::set_num_threads(threads);
     for (const int64_t i : {0, 7, 20}) {
-      EXPECT_TRUE(torch::equal(all[i], sample(solver, field, x0.slice(0, i, i + 1))[0]));
+      EXPECT_TRUE(torch::equal(all[i], sample(solver, *field, x0.slice(0, i, i + 1))[0]));
     }
-    EXPECT_TRUE(torch::equal(all.slice(0, 5, 10), sample(solver, field, x0.slice(0, 5, 10))));
+    EXPECT_TRUE(torch::equal(all.slice(0, 5, 10), sample(solver, *field, x0.slice(0, 5, 10))));
   }
 }
 
@@ -159,7 +155,7 @@ TEST(Sampler, AllocatesOneStateAndLeavesTheRestToTheModel) {
   const int64_t size = 1 << 16;
   const auto x0 = torch::ones({1, size});
   int model_allocations = 0;
-  const FunctionField field([&](const torch::Tensor& x, double) {
+  const auto field = field_of([&](const torch::Tensor& x, double) {
     ++model_allocations;
     return torch::ones_like(x);
   });
@@ -168,7 +164,7 @@ TEST(Sampler, AllocatesOneStateAndLeavesTheRestToTheModel) {
   CountingAllocator counting(original, static_cast<size_t>(size) * sizeof(float));
   constexpr uint8_t kPriority = 100;
   c10::SetAllocator(c10::kCPU, &counting, kPriority);
-  sample(solver, field, x0);
+  sample(solver, *field, x0);
   c10::SetAllocator(c10::kCPU, original, kPriority);
   EXPECT_EQ(model_allocations, 10);
   EXPECT_EQ(counting.count, model_allocations + 1);

@@ -6,7 +6,7 @@
 #include "bespoke/base/matrix.h"
 #include "bespoke/base/psnr.h"
 #include "bespoke/distill/counts.h"
-#include "bespoke/distill/last_step.h"
+#include "bespoke/distill/linear_model.h"
 #include "bespoke/solver/ns_solver.h"
 
 namespace bespoke {
@@ -54,7 +54,7 @@ class Objective {
                                          Counts* counts) const = 0;
 
   // What the last step can still do on `subset`, from n forwards a sample. Needs is_linear().
-  virtual LastStep last_step(const NsSolver& solver, const std::vector<int64_t>& subset,
+  virtual LinearModel last_step(const NsSolver& solver, const std::vector<int64_t>& subset,
                              Counts* counts) const = 0;
 
   // The loss, smoothed to the mean of log((|r|^2 + floor) / size), its exact gradient on `subset`,

@@ -34,7 +34,7 @@ class TensorObjective : public Objective {
   bool is_linear() const override { return !options_.decode; }
   std::vector<double> log_errors(const NsSolver& solver, const std::vector<int64_t>& subset,
                                  Counts* counts) const override;
-  LastStep last_step(const NsSolver& solver, const std::vector<int64_t>& subset,
+  LinearModel last_step(const NsSolver& solver, const std::vector<int64_t>& subset,
                      Counts* counts) const override;
   LocalModel local_model(const NsSolver& solver, const std::vector<int64_t>& subset,
                          const LocalModelOptions& options, Counts* counts) const override;

@@ -1,19 +1,21 @@
-#include "bespoke/distill/objective.h"
+#include "bespoke/recipe/tensor_objective.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <set>
 
-#include "bespoke/base/psnr.h"
+#include "bespoke/base/mean.h"
 #include "bespoke/distill/family.h"
 #include "bespoke/sample/sampler.h"
+#include "bespoke/tensor/errors.h"
 #include "problem.h"
 
 namespace bespoke {
 namespace {
 
-using testing::first_samples;
+using detail::mean;
+
 using testing::Problem;
 using testing::small_problem;
 using testing::start_solver;
@@ -21,7 +23,7 @@ using testing::start_solver;
 double loss(const Objective& objective, const std::vector<double>& coefficients) {
   Counts counts;
   return mean(
-      objective.log_errors(solver_of(4, coefficients), first_samples(objective.count()), &counts));
+      objective.log_errors(solver_of(4, coefficients), first_samples(objective), &counts));
 }
 
 LocalModelOptions with_probes(int probes) { return {probes, false, 0, 9, 4}; }
@@ -30,7 +32,7 @@ void expect_gradient(const Objective& objective) {
   const NsSolver solver = start_solver("midpoint", 4);
   Counts counts;
   const LocalModel model =
-      objective.local_model(solver, first_samples(objective.count()), with_probes(0), &counts);
+      objective.local_model(solver, first_samples(objective), with_probes(0), &counts);
   const auto values = coefficients_of(solver);
   EXPECT_NEAR(model.loss, loss(objective, values), 1e-12);
   constexpr double kStep = 1e-6;
@@ -49,35 +51,30 @@ torch::Tensor bend(const torch::Tensor& x) {
   return (x.slice(1, 0, 4) + 0.5 * x.slice(1, 2, 6)).tanh();
 }
 
-TEST(Objective, GradientMatchesDifferences) {
+TEST(TensorObjective, GradientMatchesDifferences) {
   const Problem problem = small_problem();
-  expect_gradient(Objective(problem.field, problem.validation, {}));
+  expect_gradient(TensorObjective(problem.field, problem.validation, {}));
 }
 
-TEST(Objective, GradientThroughADecoderMatchesDifferences) {
+TEST(TensorObjective, GradientThroughADecoderMatchesDifferences) {
   const Problem problem = small_problem();
-  ObjectiveOptions options;
+  TensorObjectiveOptions options;
   options.decode = bend;
-  expect_gradient(Objective(problem.field, problem.validation, options));
-  Pairs decoded = problem.validation;
-  decoded.decoded = bend(decoded.x1);
-  const auto values = coefficients_of(start_solver("euler", 4));
-  EXPECT_EQ(loss(Objective(problem.field, decoded, options), values),
-            loss(Objective(problem.field, problem.validation, options), values));
+  expect_gradient(TensorObjective(problem.field, problem.validation, options));
 }
 
-TEST(Objective, GradientOfTheSmoothedLossMatchesDifferences) {
+TEST(TensorObjective, GradientOfTheSmoothedLossMatchesDifferences) {
   const Problem problem = small_problem();
-  const Objective objective(problem.field, problem.validation, {});
+  const TensorObjective objective = testing::validation_objective(problem);
   const NsSolver solver = start_solver("midpoint", 4);
   LocalModelOptions options = with_probes(0);
   options.smoothing = 0.3;
   Counts counts;
-  const LocalModel model = objective.local_model(solver, first_samples(64), options, &counts);
+  const LocalModel model = objective.local_model(solver, first_samples(objective, 64), options, &counts);
   const auto values = coefficients_of(solver);
   EXPECT_NEAR(model.floor, 0.3 * std::exp(loss(objective, values)) * 6, 1e-12);
   const auto smoothed = [&](const std::vector<double>& coefficients) {
-    auto errors = objective.log_errors(solver_of(4, coefficients), first_samples(64), &counts);
+    auto errors = objective.log_errors(solver_of(4, coefficients), first_samples(objective, 64), &counts);
     for (double& e : errors) e = std::log(std::exp(e) + model.floor / 6);
     return mean(errors);
   };
@@ -90,26 +87,26 @@ TEST(Objective, GradientOfTheSmoothedLossMatchesDifferences) {
   }
 }
 
-TEST(Objective, LossIsTheMeanPsnr) {
+TEST(TensorObjective, LossIsTheMeanPsnr) {
   const Problem problem = small_problem();
-  const Objective objective(problem.field, problem.validation, {});
+  const TensorObjective objective = testing::validation_objective(problem);
   const NsSolver solver = start_solver("midpoint", 4);
   const auto x = sample(solver, *problem.field, problem.validation.x0);
   EXPECT_NEAR(psnr_of_loss(loss(objective, coefficients_of(solver))),
               mean_psnr(x, problem.validation.x1), 1e-10);
 }
 
-TEST(Objective, ResultsDoNotDependOnTheDeviceBatch) {
+TEST(TensorObjective, ResultsDoNotDependOnTheDeviceBatch) {
   const Problem problem = small_problem();
-  ObjectiveOptions small, large;
+  TensorObjectiveOptions small, large;
   small.device_batch = 7;
   large.device_batch = 64;
   const NsSolver solver = start_solver("midpoint", 4);
   const auto batch = draw_batch(3, 5, 64, 30);
   Counts counts;
-  const auto a = Objective(problem.field, problem.validation, small)
+  const auto a = TensorObjective(problem.field, problem.validation, small)
                      .local_model(solver, batch, with_probes(2), &counts);
-  const auto b = Objective(problem.field, problem.validation, large)
+  const auto b = TensorObjective(problem.field, problem.validation, large)
                      .local_model(solver, batch, with_probes(2), &counts);
   EXPECT_EQ(a.loss, b.loss);
   EXPECT_EQ(a.gradient, b.gradient);
@@ -119,12 +116,12 @@ TEST(Objective, ResultsDoNotDependOnTheDeviceBatch) {
   }
 }
 
-TEST(Objective, ProbesEstimateTheGaussNewtonMatrix) {
+TEST(TensorObjective, ProbesEstimateTheGaussNewtonMatrix) {
   const Problem problem = small_problem();
-  const Objective objective(problem.field, problem.validation, {});
+  const TensorObjective objective = testing::validation_objective(problem);
   const NsSolver solver = start_solver("midpoint", 4);
   Counts counts;
-  const auto batch = first_samples(8);
+  const auto batch = first_samples(objective, 8);
   const Matrix estimate =
       objective.local_model(solver, batch, with_probes(4000), &counts).curvature;
 
@@ -154,11 +151,11 @@ TEST(Objective, ProbesEstimateTheGaussNewtonMatrix) {
   EXPECT_LT(std::sqrt(difference / size), 0.05);
 }
 
-TEST(Objective, RefitsTheLastStepWithoutEvaluatingTheModel) {
+TEST(TensorObjective, RefitsTheLastStepWithoutEvaluatingTheModel) {
   const Problem problem = small_problem();
-  const Objective objective(problem.field, problem.validation, {});
+  const TensorObjective objective = testing::validation_objective(problem);
   NsSolver solver = start_solver("midpoint", 4);
-  const auto batch = first_samples(64);
+  const auto batch = first_samples(objective, 64);
   Counts plain, refitted, last_counts;
   const LocalModel before = objective.local_model(solver, batch, with_probes(1), &plain);
   LocalModelOptions options = with_probes(1);
@@ -175,10 +172,10 @@ TEST(Objective, RefitsTheLastStepWithoutEvaluatingTheModel) {
   for (size_t c = 0; c < there.gradient.size(); ++c) {
     EXPECT_NEAR(there.gradient[c], after.gradient[c], 1e-6 * (1 + std::abs(there.gradient[c])));
   }
-  const LastStep last = objective.last_step(solver, batch, &last_counts);
+  const LinearModel last = objective.last_step(solver, batch, &last_counts);
   EXPECT_EQ(last_counts.forwards, 64 * 4);
   EXPECT_NEAR(last.loss(std::vector<double>(5, 0)), after.loss, 1e-9);
-  EXPECT_NEAR(last.loss(best_last_step(last)), after.loss, 1e-4);
+  EXPECT_NEAR(last.loss(best_change(last)), after.loss, 1e-4);
   for (size_t j = 0; j < 5; ++j) {
     for (const double change : {-0.01, 0.01}) {
       std::vector<double> moved(5, 0);
@@ -188,7 +185,7 @@ TEST(Objective, RefitsTheLastStepWithoutEvaluatingTheModel) {
   }
 }
 
-TEST(Objective, DrawsBatchesWithoutRepetition) {
+TEST(TensorObjective, DrawsBatchesWithoutRepetition) {
   const auto batch = draw_batch(1, 2, 50, 20);
   EXPECT_EQ(batch.size(), 20u);
   EXPECT_EQ(std::set<int64_t>(batch.begin(), batch.end()).size(), 20u);

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "bespoke/distill/objective.h"
+#include "bespoke/recipe/tensor_objective.h"
 #include "bespoke/model/fields.h"
 #include "bespoke/sample/reference.h"
 #include "bespoke/solver/catalogue.h"
@@ -39,10 +39,13 @@ inline NsSolver start_solver(const std::string& name, int nfe,
   return make_solver(name, {nfe, std::move(schedule), ""});
 }
 
-inline std::vector<int64_t> first_samples(int64_t count) {
-  std::vector<int64_t> samples;
-  for (int64_t i = 0; i < count; ++i) samples.push_back(i);
-  return samples;
+// The objectives of a problem, trained on and validated on.
+inline TensorObjective training_objective(const Problem& problem, TensorObjectiveOptions options = {}) {
+  return {problem.field, problem.training, std::move(options)};
+}
+inline TensorObjective validation_objective(const Problem& problem,
+                                            TensorObjectiveOptions options = {}) {
+  return {problem.field, problem.validation, std::move(options)};
 }
 
 }  // namespace bespoke::testing
