@@ -56,6 +56,7 @@
 #include "bespoke/solver/dpm_solver.h"
 #include "bespoke/solver/exponential.h"
 #include "bespoke/solver/grid.h"
+#include "bespoke/solver/lowering.h"
 #include "bespoke/solver/multistep.h"
 #include "bespoke/solver/ns_solver.h"
 #include "bespoke/solver/runge_kutta.h"

@@ -15,7 +15,7 @@ namespace bespoke {
 struct SolverRequest {
   int nfe = 8;
   SchedulePtr schedule;
-  std::string grid;                // empty: the entry's own default
+  std::string grid = {};           // empty: the entry's own default
   bool lower_order_final = false;  // for multistep exponential methods
 };
 
