@@ -1,5 +1,7 @@
 #include "bespoke/measure/compare.h"
 
+#include "bespoke/sample/in_batches.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -64,7 +66,7 @@ TEST_F(CompareTest, MeasuresDistancesOfFeatures) {
   const auto result =
       compare(model_, {contender("euler", 4), contender("rk4", 16)}, x0_, {}, options_);
   const auto statistics =
-      feature_statistics(options_.features, reference_in_batches(model_, x0_, {}, options_).x, 64);
+      feature_statistics(options_.features, reference_in_batches(model_, x0_, {}, options_.tolerances).x, 64);
   EXPECT_NEAR(*result.reference_frechet_to_real,
               frechet_distance(*options_.real_statistics, statistics), 1e-9);
   EXPECT_LT(*result.rows[1].frechet_to_reference, 1e-3 * *result.rows[0].frechet_to_reference);
@@ -79,7 +81,7 @@ TEST_F(CompareTest, UsesWhatIsKnownOfTheReference) {
   options_.features = [](const torch::Tensor& x) { return x.slice(1, 0, 3); };
   const auto list = {contender("midpoint", 4)};
   const auto plain = compare(model_, list, x0_, {}, options_);
-  options_.reference = reference_in_batches(model_, x0_, {}, options_);
+  options_.reference = reference_in_batches(model_, x0_, {}, options_.tolerances);
   options_.reference_statistics = feature_statistics(options_.features, options_.reference->x, 64);
   options_.tolerances = {1, 1};  // no longer matters
   const auto known = compare(model_, list, x0_, {}, options_);
@@ -102,7 +104,7 @@ TEST_F(CompareTest, OneThatDivergesDoesNotStopTheOthers) {
 
 TEST_F(CompareTest, FeaturesThatFailForOneSolverCostItOnlyTheDistance) {
   const double most =
-      3 + reference_in_batches(model_, x0_, {}, options_).x.abs().max().item<double>();
+      3 + reference_in_batches(model_, x0_, {}, options_.tolerances).x.abs().max().item<double>();
   options_.features = [=](const torch::Tensor& x) {
     if (x.abs().max().item<double>() > most) throw Error(ErrorKind::diverged, "infinite");
     return x;
