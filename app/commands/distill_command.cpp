@@ -113,7 +113,7 @@ SolverFile to_solver_file(const DistillCommandOptions& options, const OpenModel&
                      {"command", invocations().back()},
                      {"model", open.identity()},
                      {"pairs", data.provenance},
-                     {"optimizer", options.optimizer},
+                     {"method", options.method},
                      {"seed", options.seed},
                      {"space", decoded ? "decoded" : "sample"}};
   file.provenance.update(summary);
@@ -176,7 +176,7 @@ nlohmann::json resolved_options(const DistillCommandOptions& options, const Open
           {"nfe", options.nfe},
           {"family", options.family},
           {"init", options.init},
-          {"optimizer", options.optimizer},
+          {"method", options.method},
           {"lm", options.lm},
           {"adam_decay", options.adam_decay},
           {"sigma_0", options.sigma_0},
@@ -311,7 +311,7 @@ void run_distill(const DistillCommandOptions& options) {
   const std::string title = fmt::format(
       "PSNR in dB (peak-to-peak {:g}, {} space) on {} held-out pairs, distilled on {} by {}\n{}",
       value_peak(open, decoded), decoded ? "decoded" : "sample", session.data.validation.count(),
-      session.data.train.count(), options.optimizer, open.title());
+      session.data.train.count(), options.method, open.title());
   fmt::print("{}", summary_table(outcomes).render(TableFormat::table, title));
 }
 
@@ -325,7 +325,7 @@ void add_distill_command(CLI::App& app) {
       "Examples:\n  bespoke distill --model model.json --nfe 8 -o run\n"
       "  bespoke pairs --model model.json --guidance 2 -o pairs\n"
       "  bespoke distill --model model.json --guidance 2 --pairs pairs --nfe 4-20+2 -o run\n"
-      "  bespoke distill --model model.json --pairs pairs --nfe 8 --optimizer adam -o adam\n"
+      "  bespoke distill --model model.json --pairs pairs --nfe 8 --method adam -o adam\n"
       "  bespoke distill ... -o run --resume        go on with a run that was stopped");
   options->add_to(*command);
   command->callback([options] { run_distill(*options); });

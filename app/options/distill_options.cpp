@@ -23,6 +23,23 @@ FamilyPtr make_family(const std::string& name, int nfe) {
   throw Error(ErrorKind::usage, unknown_name("family", name, {"bns", "bst", "bst-rk1", "bst-rk2"}));
 }
 
+DirectOptions parse_direct(const std::string& text) {
+  DirectOptions options;
+  const Spec spec = Spec::parse(text.empty() ? "direct" : "direct:" + text);
+  spec.allow_only({"averaging", "smoothing", "damping", "shrink", "grow", "attempts", "difference",
+                   "time_difference", "central"});
+  options.averaging = spec.number("averaging", options.averaging);
+  options.smoothing = spec.number("smoothing", options.smoothing);
+  options.damping = spec.number("damping", options.damping);
+  options.shrink = spec.number("shrink", options.shrink);
+  options.grow = spec.number("grow", options.grow);
+  options.attempts = static_cast<int>(spec.integer("attempts", options.attempts));
+  options.difference = spec.number("difference", options.difference);
+  options.time_difference = spec.number("time_difference", options.time_difference);
+  options.central_times = spec.integer("central", 1) != 0;
+  return options;
+}
+
 LmOptions parse_lm(const std::string& text) {
   LmOptions options;
   const Spec spec = Spec::parse(text.empty() ? "lm" : "lm:" + text);
@@ -57,8 +74,15 @@ void DistillCommandOptions::add_to(CLI::App& command) {
                       "best after short trials goes on",
                       kSolverNames))
       ->capture_default_str();
-  command.add_option("--optimizer", optimizer, "lm (Levenberg-Marquardt) or adam")
+  command
+      .add_option("--method", method,
+                  "direct (Gauss-Newton by differences, no gradients), fit (its start alone), lm "
+                  "(Levenberg-Marquardt with gradients) or adam (the published recipe)")
       ->capture_default_str();
+  command.add_option(
+      "--direct", direct,
+      "settings of direct, KEY=VALUE,...: averaging, smoothing, damping, shrink, grow, attempts, "
+      "difference, time_difference (docs/distillation.md)");
   command.add_option(
       "--lm", lm,
       "settings of lm, KEY=VALUE,...: averaging, smoothing, damping, shrink, lookahead, probes "
@@ -177,7 +201,7 @@ ModelDistillOptions distill_options(const DistillCommandOptions& options, const 
   result.family = make_family(options.family, nfe);
   result.field = open.field();
   result.starts = named_starts(options, *result.family, result.field);
-  result.optimizer = parse_optimizer(options.optimizer);
+  result.method = parse_method(options.method);
   result.iterations = options.iterations;
   result.most_forwards = options.most_forwards;
   result.seed = static_cast<uint64_t>(options.seed);
@@ -189,7 +213,10 @@ ModelDistillOptions distill_options(const DistillCommandOptions& options, const 
                 unknown_name("decay", options.adam_decay, {"polynomial", "cosine"}));
   }
   result.lm = parse_lm(options.lm);
-  if (options.batch > 0) result.lm.batch = result.adam.batch = options.batch;
+  result.direct = parse_direct(options.direct);
+  if (options.batch > 0) {
+    result.direct.batch = result.lm.batch = result.adam.batch = options.batch;
+  }
   result.peak = value_peak(open, decoded);
   result.device = open.device;
   result.objective.device_batch = options.model.batch;

@@ -18,8 +18,8 @@ struct DistillCommandOptions {
   std::string pairs, output;
   std::vector<std::string> conditions;  // of the pairs, where they are made here
   std::string nfe = "8";
-  std::string family = "bns", init = kAuto, optimizer = "lm", sigma_0 = "1";
-  std::string lm;  // KEY=VALUE,...
+  std::string family = "bns", init = kAuto, method = "direct", sigma_0 = "1";
+  std::string direct, lm;  // KEY=VALUE,...
   std::string adam_decay = "polynomial", memory = kAuto, space = "sample";
   int64_t iterations = 0, batch = 0, most_forwards = 0, most_pairs = 0;
   int64_t seed = 0;

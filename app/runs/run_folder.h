@@ -10,7 +10,7 @@ namespace bespoke {
 // Claims the folder of a command for `options`, everything that decides its results. One that holds
 // another run is refused with what differs, and so is one that was not asked to be resumed. No
 // other process can claim it while the lock lives.
-[[nodiscard]] FolderLock claim_folder(const std::filesystem::path& folder,
+[[nodiscard]] detail::FolderLock claim_folder(const std::filesystem::path& folder,
                                       const nlohmann::json& options, bool resume);
 
 // The latter alone, before anything costly is done.

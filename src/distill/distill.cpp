@@ -12,6 +12,7 @@
 #include "bespoke/base/text.h"
 #include "bespoke/distill/screen.h"
 #include "bespoke/distill/starts.h"
+#include "bespoke/solver/grid.h"
 
 namespace bespoke {
 
@@ -52,17 +53,19 @@ class Distillation {
   }
 
  private:
-  bool adam() const { return options_.optimizer == Optimizer::adam; }
+  bool adam() const { return options_.method == Method::adam; }
+  bool lm() const { return options_.method == Method::levenberg_marquardt; }
   int64_t iterations() const { return options_.most_iterations(); }
   int64_t validation_interval() const {
-    constexpr int64_t kLm = 3, kAdam = 100;
-    return options_.validation_interval > 0 ? options_.validation_interval : adam() ? kAdam : kLm;
+    constexpr int64_t kDirect = 1, kLm = 3, kAdam = 100;
+    if (options_.validation_interval > 0) return options_.validation_interval;
+    return adam() ? kAdam : lm() ? kLm : kDirect;
   }
 
   void begin() {
     state_.family = family_->name();
     state_.nfe = family_->nfe();
-    state_.optimizer = options_.optimizer;
+    state_.method = options_.method;
     state_.seed = options_.seed;
     for (const auto& [name, solver] : starts()) {
       StartState start;
@@ -85,6 +88,7 @@ class Distillation {
     if (!list.empty()) return list;
     const SchedulePtr& schedule = options_.field.schedule;
     const bool any = family_->name() == "bns";
+    if (any && !adam() && !lm()) return {training_.has_trajectories() ? fitted() : nearest()};
     if (adam() || !any) {  // the published recipe starts from the plain ones
       for (const auto& name : plain_starts(*family_, *schedule)) list.push_back(resolved(name));
     } else {
@@ -99,13 +103,42 @@ class Distillation {
     return list;
   }
 
+  // The best fit on any of the automatic grids.
+  NamedSolver fitted() {
+    const auto samples = first_samples(training_, options_.fit_samples);
+    NamedSolver best;
+    double least = std::numeric_limits<double>::infinity();
+    for (const auto& grid : automatic_grids(family_->nfe(), *options_.field.schedule,
+                                            training_.data_deviation())) {
+      const auto times = make_grid(grid, family_->nfe(), *options_.field.schedule);
+      const FittedSolver fitted =
+          fit_solver(training_, samples, times, options_.fit, &state_.screening);
+      if (!(fitted.loss < least)) continue;
+      least = fitted.loss;
+      best = {"fit/" + grid, fitted.solver};
+    }
+    return best;
+  }
+
+  // The nearest of the catalogue on any of the automatic grids.
+  NamedSolver nearest() {
+    std::vector<NamedSolver> all;
+    std::vector<NsSolver> solvers;
+    for (const auto& grid : automatic_grids(family_->nfe(), *options_.field.schedule,
+                                            training_.data_deviation())) {
+      all.push_back(nearest_on(grid));
+      solvers.push_back(all.back().solver);
+    }
+    return all[nearest_solver(training_, solvers, options_.fit_samples, &state_.screening, nullptr)];
+  }
+
   NamedSolver resolved(const std::string& name) const {
     return {name, resolve_solver(SolverName::parse(name), family_->nfe(), options_.field).solver};
   }
 
   // By a part of the training samples: enough to tell good from bad.
   NamedSolver nearest_on(const std::string& grid) {
-    constexpr int64_t kSamples = 48;
+    const int64_t kSamples = lm() ? 48 : 8;
     std::vector<NamedSolver> candidates;
     std::vector<NsSolver> solvers;
     for (const auto& name : start_candidates(grid, family_->nfe())) {
@@ -122,13 +155,13 @@ class Distillation {
     const bool same_starts =
         options_.starts.empty() || state_.starts.size() == options_.starts.size();
     if (state_.family == family_->name() && state_.nfe == family_->nfe() &&
-        state_.optimizer == options_.optimizer && state_.seed == options_.seed && same_starts) {
+        state_.method == options_.method && state_.seed == options_.seed && same_starts) {
       return;
     }
     throw bad_input(
         "the stored state is of another distillation ({} with {} evaluations by {}, seed {}, {} "
         "starts); go on with the same options or begin anew",
-        state_.family, state_.nfe, to_string(state_.optimizer), state_.seed, state_.starts.size());
+        state_.family, state_.nfe, to_string(state_.method), state_.seed, state_.starts.size());
   }
 
   // Fewer and fewer starts get further and further. Those that went on lead whatever the others had
@@ -169,11 +202,9 @@ class Distillation {
     double loss = 0;
     bool validated = false;
     try {
-      loss = adam() ? adam_iteration(start)
-                    : lm_iteration(training_, *family_, options_.lm, options_.seed, start.iteration,
-                                   start.lm, start.theta, &state_.training);
+      loss = advance_by_method(start);
       ++start.iteration;
-      if (!adam()) average(start);
+      if (lm()) average(start);
       validated = start.iteration % validation_interval() == 0 || start.iteration == iterations();
       if (validated) validate(start);
     } catch (const Error& error) {
@@ -187,6 +218,17 @@ class Distillation {
         {index, start.iteration, loss, validated, start.validation_psnr, start.best_psnr,
          state_.training, state_.validation, state_.seconds},
         state_);
+  }
+
+  double advance_by_method(StartState& start) {
+    if (adam()) return adam_iteration(start);
+    if (lm()) {
+      return lm_iteration(training_, *family_, options_.lm, options_.seed, start.iteration, start.lm,
+                          start.theta, &state_.training);
+    }
+    const auto batch = fresh_batch(start.iteration, training_.count(), options_.direct.batch);
+    return direct_iteration(training_, *family_, options_.direct, batch, start.direct, start.theta,
+                            &state_.training);
   }
 
   double adam_iteration(StartState& start) {
@@ -222,7 +264,7 @@ class Distillation {
 
   void validate(StartState& start) {
     start.validation_psnr = validation_psnr(start.theta);
-    if (!adam() && options_.lm.lookahead > 0) choose_average(start);
+    if (lm() && options_.lm.lookahead > 0) choose_average(start);
     start.stale =
         start.validation_psnr > start.best_psnr + options_.least_gain ? 0 : start.stale + 1;
     if (start.validation_psnr > start.best_psnr) {
@@ -297,9 +339,10 @@ class Distillation {
 }  // namespace
 
 int64_t DistillOptions::most_iterations() const {
-  constexpr int64_t kLm = 60, kAdam = 15000;
+  constexpr int64_t kDirect = 8, kLm = 60, kAdam = 15000;
+  if (method == Method::fit) return 0;
   if (iterations > 0) return iterations;
-  return optimizer == Optimizer::adam ? kAdam : kLm;
+  return method == Method::adam ? kAdam : method == Method::direct ? kDirect : kLm;
 }
 
 void DistillOptions::validate() const {

@@ -50,6 +50,21 @@ double LinearModel::typical_square() const {
   return std::exp(sum / static_cast<double>(samples.size()));
 }
 
+LinearModel moved(const LinearModel& model, const std::vector<double>& change) {
+  LinearModel result = model;
+  for (auto& sample : result.samples) {
+    double linear = 0;
+    for (size_t i = 0; i < change.size(); ++i) linear += sample.products[i] * change[i];
+    sample.squared_error += 2 * linear + quadratic_form(sample.gram, change);
+    for (size_t i = 0; i < change.size(); ++i) {
+      for (size_t j = 0; j < change.size(); ++j) {
+        sample.products[i] += sample.gram(i, j) * change[j];
+      }
+    }
+  }
+  return result;
+}
+
 std::vector<double> best_change(const LinearModel& model) {
   constexpr int kIterations = 50;
   constexpr double kEnough = 1e-6;  // gain of loss

@@ -40,6 +40,14 @@ std::vector<int64_t> draw_batch(uint64_t seed, int64_t iteration, int64_t count,
   return order;
 }
 
+std::vector<int64_t> fresh_batch(int64_t iteration, int64_t count, int64_t batch) {
+  std::vector<int64_t> samples;
+  for (int64_t i = 0; i < std::min(count, batch); ++i) {
+    samples.push_back((iteration * std::min(count, batch) + i) % count);
+  }
+  return samples;
+}
+
 uint32_t probe_stream(int64_t iteration) { return batch_stream(iteration) + 1; }
 
 double psnr_of_loss(double loss, double peak) { return psnr(std::exp(loss), peak); }

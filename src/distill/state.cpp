@@ -1,5 +1,7 @@
 #include "bespoke/distill/state.h"
 
+#include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "bespoke/base/error.h"
@@ -16,6 +18,7 @@ using nlohmann::json;
 
 constexpr char kFormat[] = "bespoke-distillation";
 constexpr int kVersion = 2;
+constexpr const char* kMethodNames[] = {"fit", "direct", "lm", "adam"};
 
 // A symmetric matrix by its lower triangle.
 json triangle(const Matrix& matrix) {
@@ -56,6 +59,9 @@ json to_json(const StartState& start) {
           {"damping", start.lm.damping},
           {"curvature", triangle(start.lm.curvature)},
           {"curvature_weight", start.lm.weight},
+          {"direct_damping", start.direct.damping},
+          {"direct_curvature", triangle(start.direct.curvature)},
+          {"direct_weight", start.direct.weight},
           {"adam_first", start.adam.first},
           {"adam_second", start.adam.second},
           {"initial_psnr", start.initial_psnr},
@@ -76,6 +82,9 @@ StartState start_from(const json& value) {
   value.at("damping").get_to(start.lm.damping);
   start.lm.curvature = from_triangle(value.at("curvature"));
   value.at("curvature_weight").get_to(start.lm.weight);
+  value.at("direct_damping").get_to(start.direct.damping);
+  start.direct.curvature = from_triangle(value.at("direct_curvature"));
+  value.at("direct_weight").get_to(start.direct.weight);
   value.at("adam_first").get_to(start.adam.first);
   value.at("adam_second").get_to(start.adam.second);
   value.at("initial_psnr").get_to(start.initial_psnr);
@@ -90,12 +99,13 @@ StartState start_from(const json& value) {
 
 }  // namespace
 
-std::string to_string(Optimizer optimizer) { return optimizer == Optimizer::adam ? "adam" : "lm"; }
+std::string to_string(Method method) { return kMethodNames[static_cast<size_t>(method)]; }
 
-Optimizer parse_optimizer(const std::string& name) {
-  if (name == "lm") return Optimizer::levenberg_marquardt;
-  if (name == "adam") return Optimizer::adam;
-  throw usage_error("{}", unknown_name("optimizer", name, {"lm", "adam"}));
+Method parse_method(const std::string& name) {
+  const std::vector<std::string> names(std::begin(kMethodNames), std::end(kMethodNames));
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) throw usage_error("{}", unknown_name("method", name, names));
+  return static_cast<Method>(found - names.begin());
 }
 
 std::string to_json_text(const DistillState& state) {
@@ -105,7 +115,7 @@ std::string to_json_text(const DistillState& state) {
                          {"version", kVersion},
                          {"family", state.family},
                          {"nfe", state.nfe},
-                         {"optimizer", to_string(state.optimizer)},
+                         {"method", to_string(state.method)},
                          {"seed", state.seed},
                          {"starts", starts},
                          {"chosen", state.chosen},
@@ -125,7 +135,7 @@ DistillState parse_distill_state(const std::string& text, const std::string& sou
     DistillState state;
     document.at("family").get_to(state.family);
     document.at("nfe").get_to(state.nfe);
-    state.optimizer = parse_optimizer(document.at("optimizer").get<std::string>());
+    state.method = parse_method(document.at("method").get<std::string>());
     document.at("seed").get_to(state.seed);
     for (const auto& start : document.at("starts")) state.starts.push_back(start_from(start));
     document.at("chosen").get_to(state.chosen);

@@ -1,6 +1,6 @@
 #include "bespoke/io/npy.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <torch/torch.h>
 
 #include <algorithm>

@@ -7,7 +7,7 @@
 namespace bespoke {
 
 Pairs Pairs::to(torch::Device device, torch::ScalarType dtype) const {
-  return {x0.to(device, dtype), x1.to(device, dtype), conditions, evaluations};
+  return {x0.to(device, dtype), x1.to(device, dtype), conditions, evaluations, trajectories};
 }
 
 Pairs make_pairs(const ModelPtr& model, const PairSource& source, const PairRun& run) {

@@ -14,6 +14,7 @@
 #include "bespoke/tensor/combine.h"
 #include "bespoke/tensor/inner_products.h"
 #include "bespoke/tensor/noise.h"
+#include "tensor_columns.h"
 
 namespace bespoke {
 
@@ -47,26 +48,6 @@ torch::Tensor signs_like(const torch::Tensor& r, const LocalModelOptions& option
   const std::vector<int64_t> shape(r.sizes().begin() + 1, r.sizes().end());
   return random_signs(options.seed, options.stream, static_cast<uint64_t>(first), r.size(0), shape)
       .to(r.options());
-}
-
-// Adds samples to `last`, from the basis V of their last step and their residuals.
-void append(LinearModel& last, std::vector<torch::Tensor> basis, const torch::Tensor& r) {
-  const size_t n = basis.size();
-  basis.push_back(r);
-  last.size = size_of_sample(r);
-  // Row i of the Gram matrix of (V, r) up to its diagonal.
-  std::vector<torch::Tensor> rows;
-  for (auto end = basis.begin(); end != basis.end(); ++end) {
-    rows.push_back(inner_products(*end, {basis.begin(), end + 1}).to(torch::kCPU));
-  }
-  for (int64_t s = 0; s < r.size(0); ++s) {
-    const auto row = [&](size_t i) { return rows[i].data_ptr<double>() + s * rows[i].size(1); };
-    LinearModel::Sample sample{row(n)[n], {row(n), row(n) + n}, Matrix(n, n)};
-    for (size_t i = 0; i < n; ++i) {
-      for (size_t j = 0; j <= i; ++j) sample.gram(i, j) = sample.gram(j, i) = row(i)[j];
-    }
-    last.samples.push_back(std::move(sample));
-  }
 }
 
 // Cotangents of decode(x) pulled back to x.
@@ -124,12 +105,6 @@ void require_finite(const LocalModel& model) {
 
 }  // namespace
 
-// Samples of the pairs, together on the device.
-struct TensorObjective::Chunk {
-  torch::Tensor x0, target;
-  Conditions conditions;
-};
-
 TensorObjective::TensorObjective(std::shared_ptr<const Field> field, Pairs pairs,
                                  TensorObjectiveOptions options)
     : field_(std::move(field)), pairs_(std::move(pairs)), options_(std::move(options)) {
@@ -162,13 +137,9 @@ torch::Tensor TensorObjective::decode(const torch::Tensor& x) const {
   return options_.decode ? options_.decode(x) : x;
 }
 
-torch::Tensor TensorObjective::residual(const torch::Tensor& x, const Chunk& chunk) const {
-  const torch::Tensor y = decode(x);
-  return y - chunk.target.to(y.device(), y.scalar_type());
-}
-
-template <class Work>
-void TensorObjective::for_each_chunk(const std::vector<int64_t>& subset, Work work) const {
+void TensorObjective::for_each_chunk(
+    const std::vector<int64_t>& subset,
+    const std::function<void(const SampleChunk&, int64_t begin)>& work) const {
   const auto size = static_cast<int64_t>(subset.size());
   for_each_batch(
       size, options_.device_batch, nullptr, [&](int64_t begin, int64_t end, const auto&) {
@@ -177,33 +148,25 @@ void TensorObjective::for_each_chunk(const std::vector<int64_t>& subset, Work wo
         const auto chosen = [&](const torch::Tensor& tensor) {
           return tensor.index_select(0, index.to(tensor.device()));
         };
-        work(Chunk{chosen(pairs_.x0), chosen(targets_), select(pairs_.conditions, index)}, begin);
+        work({chosen(pairs_.x0), chosen(targets_), select(pairs_.conditions, index)}, begin);
       });
+}
+
+torch::Tensor TensorObjective::residual(const torch::Tensor& x, const SampleChunk& chunk) const {
+  const torch::Tensor y = decode(x);
+  return y - chunk.target.to(y.device(), y.scalar_type());
 }
 
 std::vector<double> TensorObjective::log_errors(const NsSolver& solver,
                                                 const std::vector<int64_t>& subset,
                                                 Counts* counts) const {
   std::vector<double> errors;
-  for_each_chunk(subset, [&](const Chunk& chunk, int64_t) {
+  for_each_chunk(subset, [&](const SampleChunk& chunk, int64_t) {
     const torch::Tensor r = residual(sample(solver, *field_, chunk.x0, chunk.conditions), chunk);
     counts->forwards += chunk.x0.size(0) * solver.nfe();
     for (const double error : log_means(squared_norms(r), r)) errors.push_back(error);
   });
   return errors;
-}
-
-LinearModel TensorObjective::last_step(const NsSolver& solver, const std::vector<int64_t>& subset,
-                                    Counts* counts) const {
-  LinearModel last;
-  for_each_chunk(subset, [&](const Chunk& chunk, int64_t) {
-    std::vector<torch::Tensor> basis = {solver.start_scale * chunk.x0};
-    const torch::Tensor x = sample(solver, *field_, chunk.x0, chunk.conditions,
-                                   [&](const StepInfo& info) { basis.push_back(info.velocity); });
-    counts->forwards += chunk.x0.size(0) * solver.nfe();
-    append(last, basis, residual(x, chunk));
-  });
-  return last;
 }
 
 // A run of the solver on a chunk, with what it missed by.
@@ -231,7 +194,7 @@ double TensorObjective::geometric_mean_square(const std::vector<Run>& runs) {
 std::vector<double> TensorObjective::refit(std::vector<Run>& runs, double floor) const {
   LinearModel last;
   last.floor = floor;
-  for (const Run& run : runs) append(last, run.basis(), run.residual);
+  for (const Run& run : runs) append_samples(last, run.basis(), run.residual);
   const std::vector<double> change = best_change(last);
   for (Run& run : runs) {
     NsSolver& solver = run.trajectory.solver;
@@ -256,7 +219,7 @@ LocalModel TensorObjective::local_model(const NsSolver& solver, const std::vecto
   const auto total = static_cast<double>(subset.size());
   LocalModel model{0, std::vector<double>(columns, 0), Matrix(columns, columns), 0, {}};
   std::vector<Run> runs;
-  for_each_chunk(subset, [&](const Chunk& chunk, int64_t begin) {
+  for_each_chunk(subset, [&](const SampleChunk& chunk, int64_t begin) {
     Trajectory trajectory =
         run_trajectory(solver, *field_, chunk.x0, chunk.conditions, options_.memory, counts);
     const torch::Tensor r = residual(trajectory.x.back(), chunk).contiguous();

@@ -42,4 +42,28 @@ torch::Tensor inner_products(const torch::Tensor& left, const std::vector<torch:
   return products;
 }
 
+torch::Tensor gram_matrices(const std::vector<torch::Tensor>& columns) {
+  const torch::NoGradGuard no_grad;
+  std::vector<torch::Tensor> rows;
+  for (const auto& column : columns) rows.push_back(rows_of(column));
+  const torch::Tensor all = torch::stack(rows, 1);  // [batch, columns, size]
+  if (!all.device().is_cpu()) return torch::bmm(all, all.transpose(1, 2)).to(torch::kCPU);
+  const int64_t batch = all.size(0), count = all.size(1), size = all.size(2);
+  torch::Tensor grams = torch::empty({batch, count, count}, torch::kDouble);
+  const auto* values = all.data_ptr<double>();
+  auto* out = grams.data_ptr<double>();
+  at::parallel_for(0, batch * count, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const int64_t sample = row / count, i = row % count;
+      const double* base = values + sample * count * size;
+      for (int64_t j = 0; j <= i; ++j) {
+        const double product = dot(base + i * size, base + j * size, size);
+        out[(sample * count + i) * count + j] = product;
+        out[(sample * count + j) * count + i] = product;
+      }
+    }
+  });
+  return grams;
+}
+
 }  // namespace bespoke

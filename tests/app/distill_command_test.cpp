@@ -49,7 +49,7 @@ TEST_F(DistillCommand, WritesSolversThatKeepTheirPromise) {
     const SolverFile file = read_solver_file(folder_ / "run" / (name + ".solver.json"));
     EXPECT_EQ(file.name, name);
     EXPECT_EQ(file.solver.nfe(), nfe);
-    EXPECT_EQ(file.provenance["optimizer"], "lm");
+    EXPECT_EQ(file.provenance["method"], "lm");
     EXPECT_GT(file.provenance["forwards"].get<int64_t>(), 0);
     const double promised = file.provenance["validation_psnr"];
     EXPECT_GT(promised, file.provenance["initial_psnr"].get<double>() + 3);
@@ -76,7 +76,7 @@ TEST_F(DistillCommand, WritesSolversThatKeepTheirPromise) {
 
 TEST_F(DistillCommand, AnInterruptedRunGoesOnToTheSameSolver) {
   const std::string rest =
-      "--nfe 6 --optimizer adam --init midpoint --iterations 3000 --train-batch 8 -o ";
+      "--nfe 6 --method adam --init midpoint --iterations 3000 --train-batch 8 -o ";
   ASSERT_EQ(run(command(rest + "whole")).code, 0);
   const Outcome interrupted =
       interrupt_when("[ -s broken/nfe-06/log.jsonl ]", command(rest + "broken"));
@@ -200,7 +200,7 @@ TEST_F(DistillCommand, RefusesWhatDoesNotFit) {
   expect_failure(command("--nfe 5 --init midpoint -o x"), 2, "4 or 6");
   expect_failure(command("--family bst --nfe 5 -o x"), 2, "even");
   expect_failure(command("--family bnss -o x"), 2, "did you mean 'bns'?");
-  expect_failure(command("--optimizer sgd -o x"), 2, "optimizer");
+  expect_failure(command("--method sgd -o x"), 2, "method");
   expect_failure(command("--memory some -o x"), 2, "memory");
   expect_failure(command("--lm probes=0 -o x"), 2, "probes and attempts >= 1");
   expect_failure(command("--lm dampng=1 -o x"), 2, "did you mean 'damping'?");

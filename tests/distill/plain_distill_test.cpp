@@ -109,7 +109,7 @@ TEST(PlainDistill, AdamAndScaleTimeFamiliesStartFromPlainSolvers) {
   EXPECT_EQ(scale_time.start, "midpoint@fm-ot");
   EXPECT_GT(scale_time.validation_psnr, scale_time.initial_psnr + 3);
   options = automatic(4, schedule);
-  options.optimizer = Optimizer::adam;
+  options.method = Method::adam;
   options.adam.rate = 5e-3;
   options.adam.batch = 16;
   options.iterations = 60;

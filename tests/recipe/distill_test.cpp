@@ -87,7 +87,7 @@ TEST(Distill, GoesOnFromAStoredStateToTheSameBits) {
     lm.starts.push_back(named_start(name, 4));
   }
   auto adam = lm;
-  adam.optimizer = Optimizer::adam;
+  adam.method = Method::adam;
   adam.validation_interval = 4;
   // In every round of trials and after them: 25 iterations of the one and 38 of the other.
   const auto expect_seamless = [&](const DistillOptions& options, const std::vector<int>& counts) {
@@ -254,7 +254,7 @@ TEST(Distill, ScaleTimeSolversTrainAndKeepTheirConstraints) {
 TEST(Adam, LowersTheLoss) {
   const Problem problem = small_problem();
   auto options = lm_options(4);
-  options.optimizer = Optimizer::adam;
+  options.method = Method::adam;
   options.adam.rate = 5e-3;
   options.iterations = 200;
   const auto summary = run(problem, options);

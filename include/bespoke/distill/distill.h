@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "bespoke/distill/adam.h"
+#include "bespoke/distill/direct.h"
 #include "bespoke/distill/family.h"
+#include "bespoke/distill/fit.h"
 #include "bespoke/distill/levenberg_marquardt.h"
 #include "bespoke/distill/objective.h"
 #include "bespoke/distill/state.h"
@@ -36,7 +38,7 @@ struct DistillOptions {
   // distils a model fills it in.
   FieldDescription field;
 
-  // Solvers to begin from, as `optimizer` and `family` need them where there are none: for
+  // Solvers to begin from, as `method` and `family` need them where there are none: for
   // Levenberg-Marquardt and BNS the nearest of start_candidates on each of automatic_grids, for
   // all others plain_starts. Of several, the best four after the first measurement on the
   // validation pairs go on, the best two after the second and the best one after the third.
@@ -44,7 +46,10 @@ struct DistillOptions {
   // The result for fewer evaluations: padded it is as good, and automatic starts include it.
   std::optional<NsSolver> neighbour;
 
-  Optimizer optimizer = Optimizer::levenberg_marquardt;
+  Method method = Method::direct;
+  FitOptions fit;
+  int64_t fit_samples = 16;  // true trajectories that starts are fitted to
+  DirectOptions direct;
   LmOptions lm;
   AdamOptions adam;
 

@@ -34,6 +34,9 @@ struct LinearModel {
   double typical_square() const;
 };
 
+// The same after a change.
+LinearModel moved(const LinearModel& model, const std::vector<double>& change);
+
 // The change that minimises the mean log error, by damped Gauss-Newton steps.
 std::vector<double> best_change(const LinearModel& model);
 

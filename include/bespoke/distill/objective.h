@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "bespoke/base/matrix.h"
@@ -27,6 +28,39 @@ struct LocalModelOptions {
   double smoothing = 0;          // the floor, of the geometric mean of |r|^2 on the subset
   uint64_t seed = 0;             // probes are drawn from (seed, stream)
   uint32_t stream = 0;
+};
+
+// One number of a solver changed a little, to see how x_n changes.
+struct Change {
+  enum class What { start_scale, time, coefficient };
+  What what;
+  int step;    // of the time or coefficient
+  int column;  // of a coefficient: 0 is a_i, 1 + j is b_ij
+  // Of a time: by how much. Of a coefficient: how far it moves the state after the step, of that
+  // state's root mean square; of the start scale: of x_0's own.
+  double size;
+
+  // The first evaluation that the change is seen by.
+  int first_evaluation() const { return what == What::coefficient ? step + 1 : step; }
+};
+
+// A solver in the making, step by step, on some samples whose true trajectories are known.
+class StepwiseRun {
+ public:
+  virtual ~StepwiseRun() = default;
+
+  // The noise, as the one column, against the true state at a time: residual -x(t).
+  virtual LinearModel noise_against(double time) = 0;
+
+  // Begins at x_0 = scale * noise.
+  virtual void start(double scale) = 0;
+
+  // Evaluates u_i at the state reached; x_0, u_0 ... u_i as columns against the true state at
+  // `next_time`: residual -x(next_time).
+  virtual LinearModel evaluate(double time, double next_time) = 0;
+
+  // Goes on to x_{i+1} with these coefficients of the columns.
+  virtual void advance(const std::vector<double>& coefficients) = 0;
 };
 
 // What the methods of distillation ask about a solver. They see numbers alone; whoever has the
@@ -57,6 +91,19 @@ class Objective {
   virtual LinearModel last_step(const NsSolver& solver, const std::vector<int64_t>& subset,
                              Counts* counts) const = 0;
 
+  // Whether the true trajectories are known, and a run along them.
+  virtual bool has_trajectories() const = 0;
+  virtual std::unique_ptr<StepwiseRun> begin_run(const std::vector<int64_t>& subset,
+                                                 Counts* counts) const = 0;
+
+  // x_n as it is and as each change alone makes it: a column per change, the change of x_n for a
+  // unit of the number changed, then those of the last step's coefficients (a_{n-1}, b_{n-1,0}
+  // ...). Costs n forwards a sample, none where last_step or this was last asked about the same
+  // solver but for its last step and the same samples, and for each change those from its
+  // first_evaluation() on. No gradients of the model.
+  virtual LinearModel linearise(const NsSolver& solver, const std::vector<int64_t>& subset,
+                                const std::vector<Change>& changes, Counts* counts) const = 0;
+
   // The loss, smoothed to the mean of log((|r|^2 + floor) / size), its exact gradient on `subset`,
   // and the Gauss-Newton matrix, the mean of 2 J^T J / (|r|^2 + floor), estimated by probes:
   // E[(J^T z)(J^T z)^T] = J^T J. Where the last step is refitted, which costs no evaluation, all is
@@ -71,6 +118,9 @@ std::vector<int64_t> first_samples(const Objective& objective, int64_t count);
 
 // The samples of an iteration: `batch` of `count`, without repetition, from (seed, iteration).
 std::vector<int64_t> draw_batch(uint64_t seed, int64_t iteration, int64_t count, int64_t batch);
+
+// The same with samples that no iteration before had, as long as there are any: one after the other.
+std::vector<int64_t> fresh_batch(int64_t iteration, int64_t count, int64_t batch);
 
 // The stream of an iteration's probes, apart from that of its batch.
 uint32_t probe_stream(int64_t iteration);

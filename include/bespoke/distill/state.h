@@ -6,13 +6,19 @@
 
 #include "bespoke/distill/adam.h"
 #include "bespoke/distill/counts.h"
+#include "bespoke/distill/direct.h"
 #include "bespoke/distill/levenberg_marquardt.h"
 
 namespace bespoke {
 
-enum class Optimizer { levenberg_marquardt, adam };
-std::string to_string(Optimizer optimizer);
-Optimizer parse_optimizer(const std::string& name);  // "lm" or "adam"
+// How a solver is found.
+//   fit     in closed form from true trajectories, for the best of some sets of times
+//   direct  from there by Gauss-Newton with the whole Jacobian, by differences; no gradients
+//   lm      by Levenberg-Marquardt with gradients of the model
+//   adam    by the published recipe, with gradients of the model
+enum class Method { fit, direct, levenberg_marquardt, adam };
+std::string to_string(Method method);
+Method parse_method(const std::string& name);
 
 // Where one start has got to.
 struct StartState {
@@ -21,6 +27,7 @@ struct StartState {
   std::vector<double> average;  // of theta over iterations; empty before the first
   int64_t iteration = 0;        // done; all randomness is drawn from (seed, iteration)
   LmState lm;
+  DirectState direct;
   AdamState adam;
   double initial_psnr = 0, validation_psnr = 0, best_psnr = 0;
   std::vector<double> best_theta;
@@ -35,7 +42,7 @@ struct DistillState {
   // What it belongs to; a run with other options cannot go on from it.
   std::string family;
   int nfe = 0;
-  Optimizer optimizer = Optimizer::levenberg_marquardt;
+  Method method = Method::levenberg_marquardt;
   uint64_t seed = 0;
 
   std::vector<StartState> starts;

@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 
 #include "bespoke/model/model.h"
+#include "bespoke/sample/dense_trajectories.h"
 #include "bespoke/sample/reference.h"
 
 namespace bespoke {
@@ -16,6 +18,7 @@ struct Pairs {
   torch::Tensor x0, x1;
   Conditions conditions;
   torch::Tensor evaluations;  // [count] int64, what each x1 cost
+  std::shared_ptr<const DenseTrajectories> trajectories;  // null where only x1 was kept
 
   int64_t count() const { return x0.size(0); }
   // The same with x0 and x1 on a device, in a type.

@@ -23,6 +23,18 @@ struct TensorObjectiveOptions {
   int64_t device_batch = 64;    // samples given to the model at once
 };
 
+// Some samples of the pairs, together on the device.
+struct SampleChunk {
+  torch::Tensor x0, target;
+  Conditions conditions;
+};
+
+// A run of a solver on them, without gradients: x_0 ... x_n and u_0 ... u_{n-1}.
+struct PlainRun {
+  SampleChunk chunk;
+  std::vector<torch::Tensor> x, u;
+};
+
 // The objective of a field and pairs of LibTorch tensors; r = decode(x_n) - decode(x(1)).
 class TensorObjective : public Objective {
  public:
@@ -36,16 +48,28 @@ class TensorObjective : public Objective {
                                  Counts* counts) const override;
   LinearModel last_step(const NsSolver& solver, const std::vector<int64_t>& subset,
                      Counts* counts) const override;
+  bool has_trajectories() const override { return pairs_.trajectories != nullptr; }
+  std::unique_ptr<StepwiseRun> begin_run(const std::vector<int64_t>& subset,
+                                         Counts* counts) const override;
+  LinearModel linearise(const NsSolver& solver, const std::vector<int64_t>& subset,
+                        const std::vector<Change>& changes, Counts* counts) const override;
   LocalModel local_model(const NsSolver& solver, const std::vector<int64_t>& subset,
                          const LocalModelOptions& options, Counts* counts) const override;
 
  private:
-  struct Chunk;
   struct Run;
-  template <class Work>
-  void for_each_chunk(const std::vector<int64_t>& subset, Work work) const;
+  class Steps;
+  using PlainRuns = std::vector<PlainRun>;
+  void for_each_chunk(const std::vector<int64_t>& subset,
+                      const std::function<void(const SampleChunk&, int64_t begin)>& work) const;
   torch::Tensor decode(const torch::Tensor& x) const;
-  torch::Tensor residual(const torch::Tensor& x, const Chunk& chunk) const;
+  torch::Tensor residual(const torch::Tensor& x, const SampleChunk& chunk) const;
+  std::shared_ptr<const PlainRuns> plain_runs(const NsSolver& solver,
+                                              const std::vector<int64_t>& subset,
+                                              Counts* counts) const;
+  std::vector<torch::Tensor> changed_columns(const NsSolver& solver, const PlainRun& run,
+                                             const std::vector<Change>& changes,
+                                             Counts* counts) const;
   static double geometric_mean_square(const std::vector<Run>& runs);
   std::vector<double> refit(std::vector<Run>& runs, double floor) const;
 
@@ -53,6 +77,11 @@ class TensorObjective : public Objective {
   Pairs pairs_;
   TensorObjectiveOptions options_;
   torch::Tensor targets_;  // decode(x1)
+
+  // The runs last asked for: the next question is often about the same.
+  mutable NsSolver latest_solver_;
+  mutable std::vector<int64_t> latest_subset_;
+  mutable std::shared_ptr<const PlainRuns> latest_runs_;
 };
 
 }  // namespace bespoke

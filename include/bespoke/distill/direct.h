@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "bespoke/base/matrix.h"
+#include "bespoke/distill/family.h"
+#include "bespoke/distill/objective.h"
+
+namespace bespoke {
+
+// Gauss-Newton on the mean log error with the whole Jacobian of x_n, by differences, on a few
+// samples: no gradient of the model. Every coefficient and time is changed in turn; a change in step
+// i costs the evaluations after it alone, and the columns of the last step are x_0 and u_j
+// themselves. An iteration puts the last step where it is best, moves theta by
+//   -(H + damping diag H)^-1 g
+// and keeps the move if it lowers the loss on its samples with the last step refitted.
+struct DirectOptions {
+  int64_t batch = 12;       // samples of an iteration
+  double averaging = 0.7;   // H is averaged over iterations, each weighing this much of the next
+  double smoothing = 0.05;  // the floor under |r|^2, of its geometric mean
+  double damping = 1e-3;    // at the start
+  double shrink = 10, grow = 4;  // of the damping, after success and failure
+  int attempts = 3;              // dampings tried on one batch
+  // How far a coefficient moves the state after its step, of the state's root mean square, and a
+  // time of the gaps beside it. What suits float32; a model that answers less precisely needs more.
+  double difference = 2e-3;
+  double time_difference = 0.2;
+  bool central_times = true;
+};
+
+struct DirectState {
+  double damping = 0;  // 0: not started
+  Matrix curvature;    // sum over iterations of H e^loss, in the solver's coefficients
+  double weight = 0;   // and of their weights
+};
+
+// The changes that make up the Jacobian of a solver: all of its coefficients that are not of the
+// last step, in the order of coefficients_of. Start scale and t_0 ... t_{n-1} where they are free.
+std::vector<Change> jacobian_changes(const NsSolver& solver, const DirectOptions& options);
+
+// Evaluations a sample that linearising by these changes costs, the run itself included.
+int64_t evaluations_of(const std::vector<Change>& changes, int nfe);
+
+// One iteration on theta, on these samples. Returns the loss on them before it, as it was.
+double direct_iteration(const Objective& objective, const Family& family,
+                        const DirectOptions& options, const std::vector<int64_t>& batch,
+                        DirectState& state, std::vector<double>& theta, Counts* counts);
+
+}  // namespace bespoke

@@ -1,0 +1,29 @@
+#include "tensor_columns.h"
+
+#include <torch/torch.h>
+
+#include "bespoke/tensor/inner_products.h"
+
+namespace bespoke::detail {
+
+void append_samples(LinearModel& model, std::vector<torch::Tensor> columns,
+                    const torch::Tensor& residual) {
+  const size_t n = columns.size();
+  columns.push_back(residual);
+  model.size = static_cast<double>(residual.numel() / residual.size(0));
+  const torch::Tensor grams = gram_matrices(columns);
+  const auto values = grams.accessor<double, 3>();
+  for (int64_t s = 0; s < residual.size(0); ++s) {
+    const auto at = [&](size_t i, size_t j) {
+      return values[s][static_cast<int64_t>(i)][static_cast<int64_t>(j)];
+    };
+    LinearModel::Sample sample{at(n, n), std::vector<double>(n), Matrix(n, n)};
+    for (size_t i = 0; i < n; ++i) {
+      sample.products[i] = at(n, i);
+      for (size_t j = 0; j < n; ++j) sample.gram(i, j) = at(i, j);
+    }
+    model.samples.push_back(std::move(sample));
+  }
+}
+
+}  // namespace bespoke::detail

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <torch/types.h>
+
+#include <vector>
+
+#include "bespoke/distill/linear_model.h"
+
+namespace bespoke::detail {
+
+// Adds samples to `model`, from their columns and residuals, [batch, ...] each.
+void append_samples(LinearModel& model, std::vector<torch::Tensor> columns,
+                    const torch::Tensor& residual);
+
+}  // namespace bespoke::detail

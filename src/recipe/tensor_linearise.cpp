@@ -1,0 +1,291 @@
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "bespoke/base/error.h"
+#include "bespoke/recipe/tensor_objective.h"
+#include "bespoke/sample/sampler.h"
+#include "bespoke/tensor/combine.h"
+#include "tensor_columns.h"
+
+namespace bespoke {
+
+using namespace detail;
+
+namespace {
+
+std::vector<torch::Tensor> basis_of(const PlainRun& run) {
+  std::vector<torch::Tensor> tensors = {run.x.front()};
+  tensors.insert(tensors.end(), run.u.begin(), run.u.end());
+  return tensors;
+}
+
+torch::Tensor combined(const std::vector<torch::Tensor>& terms,
+                       const std::vector<double>& coefficients) {
+  torch::Tensor result = torch::empty_like(terms.front());
+  combine(result, terms, coefficients);
+  return result;
+}
+
+std::vector<double> last_coefficients(const NsSolver& solver) {
+  std::vector<double> coefficients = {solver.a.back()};
+  coefficients.insert(coefficients.end(), solver.b.back().begin(), solver.b.back().end());
+  return coefficients;
+}
+
+// Whether two solvers evaluate the model at the same points: they may differ in the last step.
+bool same_evaluations(const NsSolver& left, const NsSolver& right) {
+  if (left.nfe() != right.nfe() || left.nfe() == 0) return false;
+  NsSolver other = right;
+  other.a.back() = left.a.back();
+  other.b.back() = left.b.back();
+  other.times.back() = left.times.back();
+  return left == other;
+}
+
+// Root mean squares of each sample, [batch, 1, ...], to divide by.
+torch::Tensor root_mean_squares(const torch::Tensor& x) {
+  const torch::Tensor values = x.flatten(1).to(torch::kDouble).square().mean(1).sqrt();
+  return per_sample(values.clamp_min(1e-30), x.dim()).to(x.scalar_type());
+}
+
+// Some changes first seen by the same evaluation, side by side in one batch: sample s of change c is
+// row c * samples + s.
+class ChangedRuns {
+ public:
+  ChangedRuns(const NsSolver& solver, const PlainRun& run, std::vector<Change> changes)
+      : solver_(solver),
+        run_(run),
+        changes_(std::move(changes)),
+        first_(static_cast<size_t>(changes_.front().first_evaluation())) {}
+
+  // The change of x_n for a unit of each number changed.
+  std::vector<torch::Tensor> columns(const Field& field, Counts* counts) {
+    const Conditions conditions = repeated(run_.chunk.conditions);
+    begin();
+    for (size_t k = first_; k < solver_.a.size(); ++k) {
+      const torch::Tensor x = repeated(run_.x[k]) + state_;
+      const torch::Tensor u = field.velocity(x, times(k), conditions).detach();
+      counts->forwards += x.size(0);
+      slopes_.push_back(u.to(x.scalar_type()) - repeated(run_.u[k]).to(x.scalar_type()));
+      step(k);
+    }
+    std::vector<torch::Tensor> result;
+    const auto parts = state_.chunk(static_cast<int64_t>(changes_.size()));
+    for (size_t c = 0; c < changes_.size(); ++c) result.push_back(parts[c] / sizes_[c]);
+    return result;
+  }
+
+ private:
+  int64_t copies() const { return static_cast<int64_t>(changes_.size()); }
+
+  torch::Tensor repeated(const torch::Tensor& x) const {
+    std::vector<int64_t> repeats(static_cast<size_t>(x.dim()), 1);
+    repeats.front() = copies();
+    return x.repeat(repeats);
+  }
+
+  Conditions repeated(const Conditions& conditions) const {
+    Conditions result;
+    for (const auto& [name, values] : conditions) result[name] = repeated(values);
+    return result;
+  }
+
+  // How each change moves the state at its first evaluation, and by how much it changed its number.
+  void begin() {
+    std::vector<torch::Tensor> moves;
+    const torch::Tensor& x = run_.x[first_];
+    for (const Change& change : changes_) {
+      if (change.what == Change::What::time) {
+        moves.push_back(torch::zeros_like(x));
+        sizes_.push_back(torch::full({1}, change.size, x.options()));
+      } else if (change.what == Change::What::start_scale) {
+        moves.push_back(change.size * x);
+        sizes_.push_back(torch::full({1}, change.size * solver_.start_scale, x.options()));
+      } else {
+        const torch::Tensor direction =
+            (change.column == 0 ? run_.x.front() : run_.u[static_cast<size_t>(change.column - 1)])
+                .to(x.scalar_type());
+        sizes_.push_back(change.size * root_mean_squares(x) / root_mean_squares(direction));
+        moves.push_back(sizes_.back() * direction);
+      }
+    }
+    state_ = torch::cat(moves);
+    start_ = first_ == 0 ? state_ : torch::Tensor();
+  }
+
+  torch::Tensor times(size_t k) const {
+    const int64_t samples = run_.x.front().size(0);
+    const torch::Tensor same = torch::full({1}, solver_.times[k], torch::kDouble);
+    if (k != first_) return same.expand({copies() * samples});
+    std::vector<torch::Tensor> parts;
+    for (const Change& change : changes_) {
+      const double by = change.what == Change::What::time ? change.size : 0;
+      parts.push_back((same + by).expand({samples}));
+    }
+    return torch::cat(parts);
+  }
+
+  // Only differences are kept: they lose nothing to the rounding of the states.
+  void step(size_t k) {
+    std::vector<torch::Tensor> terms = slopes_;
+    std::vector<double> coefficients(solver_.b[k].begin() + static_cast<std::ptrdiff_t>(first_),
+                                     solver_.b[k].end());
+    if (start_.defined()) {
+      terms.push_back(start_);
+      coefficients.push_back(solver_.a[k]);
+    }
+    state_ = combined(terms, coefficients);
+  }
+
+  const NsSolver& solver_;
+  const PlainRun& run_;
+  std::vector<Change> changes_;
+  size_t first_;
+  std::vector<torch::Tensor> sizes_, slopes_;
+  torch::Tensor state_, start_;
+};
+
+}  // namespace
+
+std::shared_ptr<const TensorObjective::PlainRuns> TensorObjective::plain_runs(
+    const NsSolver& solver, const std::vector<int64_t>& subset, Counts* counts) const {
+  const torch::NoGradGuard no_grad;
+  auto runs = std::make_shared<PlainRuns>();
+  if (latest_runs_ && latest_subset_ == subset && same_evaluations(latest_solver_, solver)) {
+    *runs = *latest_runs_;
+    for (PlainRun& run : *runs) run.x.back() = combined(basis_of(run), last_coefficients(solver));
+  } else {
+    for_each_chunk(subset, [&](const SampleChunk& chunk, int64_t) {
+      PlainRun run{chunk, {solver.start_scale * chunk.x0}, {}};
+      sample(solver, *field_, chunk.x0, chunk.conditions, [&](const StepInfo& info) {
+        run.x.push_back(info.x.clone());
+        run.u.push_back(info.velocity);
+      });
+      counts->forwards += chunk.x0.size(0) * solver.nfe();
+      runs->push_back(std::move(run));
+    });
+  }
+  latest_solver_ = solver;
+  latest_subset_ = subset;
+  latest_runs_ = runs;
+  return runs;
+}
+
+LinearModel TensorObjective::last_step(const NsSolver& solver, const std::vector<int64_t>& subset,
+                                       Counts* counts) const {
+  LinearModel last;
+  for (const PlainRun& run : *plain_runs(solver, subset, counts)) {
+    append_samples(last, basis_of(run), residual(run.x.back(), run.chunk));
+  }
+  return last;
+}
+
+std::vector<torch::Tensor> TensorObjective::changed_columns(const NsSolver& solver,
+                                                            const PlainRun& run,
+                                                            const std::vector<Change>& changes,
+                                                            Counts* counts) const {
+  std::map<int, std::vector<size_t>> groups;
+  for (size_t c = 0; c < changes.size(); ++c) groups[changes[c].first_evaluation()].push_back(c);
+  const auto most = static_cast<size_t>(
+      std::max<int64_t>(1, options_.device_batch / run.x.front().size(0)));
+  std::vector<torch::Tensor> columns(changes.size());
+  for (const auto& [first, members] : groups) {
+    for (size_t begin = 0; begin < members.size(); begin += most) {
+      const size_t end = std::min(members.size(), begin + most);
+      std::vector<Change> together;
+      for (size_t m = begin; m < end; ++m) together.push_back(changes[members[m]]);
+      const auto part = ChangedRuns(solver, run, together).columns(*field_, counts);
+      for (size_t m = begin; m < end; ++m) columns[members[m]] = part[m - begin];
+    }
+  }
+  return columns;
+}
+
+LinearModel TensorObjective::linearise(const NsSolver& solver, const std::vector<int64_t>& subset,
+                                       const std::vector<Change>& changes, Counts* counts) const {
+  const torch::NoGradGuard no_grad;
+  LinearModel model;
+  for (const PlainRun& run : *plain_runs(solver, subset, counts)) {
+    std::vector<torch::Tensor> columns = changed_columns(solver, run, changes, counts);
+    for (const auto& column : basis_of(run)) columns.push_back(column);
+    const torch::Tensor& x = run.x.back();
+    const torch::Tensor r = residual(x, run.chunk);
+    if (options_.decode) {
+      // How the decoded sample changes, by differences that move the sample as little as others do.
+      constexpr double kMove = 1e-2;
+      for (auto& column : columns) {
+        const torch::Tensor size = kMove * root_mean_squares(x) / root_mean_squares(column);
+        const torch::Tensor moved = residual(x + size * column, run.chunk) - r;
+        column = moved / per_sample(size.flatten(), moved.dim());
+      }
+    }
+    append_samples(model, std::move(columns), r);
+  }
+  return model;
+}
+
+// The columns are x_0 and the velocities so far; states are those of the true trajectories.
+class TensorObjective::Steps : public StepwiseRun {
+ public:
+  Steps(const TensorObjective& objective, const std::vector<int64_t>& subset, Counts* counts)
+      : objective_(objective), index_(torch::tensor(subset)), counts_(counts) {
+    const Pairs& pairs = objective_.pairs_;
+    noise_ = pairs.x0.index_select(0, index_.to(pairs.x0.device()));
+    conditions_ = select(pairs.conditions, index_);
+  }
+
+  LinearModel noise_against(double time) override { return against({noise_}, time); }
+
+  void start(double scale) override {
+    columns_ = {scale * noise_};
+    state_ = columns_.front();
+  }
+
+  LinearModel evaluate(double time, double next_time) override {
+    const torch::NoGradGuard no_grad;
+    const int64_t count = state_.size(0), batch = objective_.options_.device_batch;
+    std::vector<torch::Tensor> parts;
+    for (int64_t begin = 0; begin < count; begin += batch) {
+      const int64_t end = std::min(count, begin + batch);
+      const torch::Tensor t = torch::full({1}, time, torch::kDouble).expand({end - begin});
+      parts.push_back(objective_.field_->velocity(state_.slice(0, begin, end), t,
+                                                  slice(conditions_, begin, end)));
+    }
+    columns_.push_back(torch::cat(parts));
+    counts_->forwards += count;
+    return against(columns_, next_time);
+  }
+
+  void advance(const std::vector<double>& coefficients) override {
+    torch::Tensor next = torch::empty_like(state_);
+    if (!combine(next, columns_, coefficients)) {
+      throw Error(ErrorKind::diverged, "a state of the fit is not finite");
+    }
+    state_ = next;
+  }
+
+ private:
+  LinearModel against(const std::vector<torch::Tensor>& columns, double time) const {
+    const torch::Tensor truth = objective_.pairs_.trajectories->state_at(time).index_select(0, index_);
+    LinearModel model;
+    append_samples(model, columns, -truth.to(noise_.device(), noise_.scalar_type()));
+    return model;
+  }
+
+  const TensorObjective& objective_;
+  torch::Tensor index_;
+  Counts* counts_;
+  torch::Tensor noise_, state_;
+  Conditions conditions_;
+  std::vector<torch::Tensor> columns_;
+};
+
+std::unique_ptr<StepwiseRun> TensorObjective::begin_run(const std::vector<int64_t>& subset,
+                                                        Counts* counts) const {
+  return std::make_unique<Steps>(*this, subset, counts);
+}
+
+}  // namespace bespoke
