@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <regex>
@@ -14,7 +13,11 @@
 #include <string>
 #include <vector>
 
+#include "base/source_files.h"
+
 namespace {
+
+using namespace bespoke::testing;
 
 const std::vector<std::string>& corridor() {
   static const std::vector<std::string> folders = {"base",   "path",    "solver", "distill",
@@ -31,46 +34,12 @@ size_t place_of(const std::string& folder) {
                              corridor().begin());
 }
 
-const std::string& root() {
-  static const std::string folder = BESPOKE_SOURCE_DIR;
-  return folder;
-}
-
-// The files or folders (type 'f' or 'd') below a folder, as find lists them.
-std::vector<std::string> find(const std::string& folder, char type) {
-  const std::string command = "find '" + folder + "' -mindepth 1 -type " + type + " 2>/dev/null";
-  FILE* pipe = ::popen(command.c_str(), "r");
-  std::vector<std::string> names;
-  char line[4096];
-  while (std::fgets(line, sizeof(line), pipe) != nullptr) {
-    names.emplace_back(line, std::strcspn(line, "\n"));
-  }
-  ::pclose(pipe);
-  return names;
-}
-
 // The public headers and the sources of a folder.
 std::vector<std::string> files_of(const std::string& folder) {
-  std::vector<std::string> files = find(root() + "/src/" + folder, 'f');
-  const auto headers = find(root() + "/include/bespoke/" + folder, 'f');
+  std::vector<std::string> files = find(source_root() + "/src/" + folder, 'f');
+  const auto headers = find(source_root() + "/include/bespoke/" + folder, 'f');
   files.insert(files.end(), headers.begin(), headers.end());
   return files;
-}
-
-// What stands between the quotes or brackets of a file's #include lines.
-std::vector<std::string> includes_of(const std::string& file) {
-  static const std::regex include(R"re(^\s*#\s*include\s*["<]([^">]+)[">])re");
-  std::vector<std::string> names;
-  std::ifstream stream(file);
-  std::smatch match;
-  for (std::string line; std::getline(stream, line);) {
-    if (std::regex_search(line, match, include)) names.push_back(match[1]);
-  }
-  return names;
-}
-
-bool starts_with(const std::string& text, const std::string& prefix) {
-  return text.rfind(prefix, 0) == 0;
 }
 
 constexpr char kOurs[] = "bespoke/";
@@ -99,7 +68,7 @@ TEST(IncludeDirection, FoldersIncludeOnlyWhatIsToTheirLeft) {
 
 // A folder within a folder belongs to it.
 TEST(IncludeDirection, EveryFolderOfTheLibraryHasItsPlace) {
-  for (const std::string& above : {root() + "/src/", root() + "/include/bespoke/"}) {
+  for (const std::string& above : {source_root() + "/src/", source_root() + "/include/bespoke/"}) {
     for (const auto& folder : find(above, 'd')) {
       const std::string below = folder.substr(above.size());
       EXPECT_LT(place_of(below.substr(0, below.find('/'))), corridor().size()) << folder;
@@ -111,7 +80,7 @@ TEST(IncludeDirection, EveryFolderOfTheLibraryHasItsPlace) {
 // none that is ours.
 std::string resolved(const std::string& include, const std::string& from) {
   const std::string path = starts_with(include, kOurs)
-                               ? root() + "/include/" + include
+                               ? source_root() + "/include/" + include
                                : from.substr(0, from.rfind('/') + 1) + include;
   return std::ifstream(path).good() ? path : "";
 }
