@@ -12,7 +12,7 @@
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/text.h"
-#include "fit_sample.h"
+#include "conform_sample.h"
 #include "sample_source.h"
 
 namespace bespoke {
@@ -132,7 +132,7 @@ LoadedSample load(const SampleEntry& entry, int64_t size) {
   if (entry.medium == Medium::sound) {
     check_sound(entry.name, loaded);
   } else if (size > 0) {
-    values = fit_image(values, size, size);  // now: photographs would not all fit into memory
+    values = conform_image(values, size, size);  // now: photographs would not all fit into memory
   }
   return loaded;
 }
@@ -160,15 +160,15 @@ int64_t most_channels(const LoadedSamples& samples) {
 }
 
 // All samples as one tensor, each let go once it is in there.
-template <class Fit>
+template <class Conform>
 torch::Tensor join_samples(LoadedSamples& samples, std::vector<int64_t> shape,
-                           torch::ScalarType type, const Fit& fit) {
+                           torch::ScalarType type, const Conform& conform) {
   const int64_t count = count_of(samples);
   shape.insert(shape.begin(), count);
   torch::Tensor joined = torch::empty(shape, type);
   for_all(0, count, [&](int64_t i) {
     torch::Tensor& values = samples[static_cast<size_t>(i)].sample.values;
-    joined[i].copy_(fit(values));
+    joined[i].copy_(conform(values));
     values.reset();
   });
   return joined;
@@ -193,10 +193,11 @@ void join_images(LoadedSamples& images, const DatasetOptions& options, Dataset& 
   const ImageSize size =
       options.size > 0 ? ImageSize{options.size, options.size} : most_common_size(images);
   const int64_t channels = options.channels > 0 ? options.channels : most_channels(images);
-  const auto fit = [&](const torch::Tensor& image) {
-    return fit_colours(fit_image(image, size.height, size.width), channels);
+  const auto conform = [&](const torch::Tensor& image) {
+    return conform_colours(conform_image(image, size.height, size.width), channels);
   };
-  dataset.samples = join_samples(images, {channels, size.height, size.width}, torch::kByte, fit);
+  dataset.samples =
+      join_samples(images, {channels, size.height, size.width}, torch::kByte, conform);
   const auto resized = [&](const LoadedSample& image) {
     return image.shape[1] != size.height || image.shape[2] != size.width;
   };
@@ -220,7 +221,7 @@ int common_rate(const LoadedSamples& sounds, const std::vector<SampleEntry>& ent
 void check_channels(const LoadedSamples& sounds, int64_t channels,
                     const std::vector<SampleEntry>& entries) {
   for (size_t i = 0; i < sounds.size(); ++i) {
-    if (channels_fit(sounds[i].shape[0], channels)) continue;
+    if (can_conform_channels(sounds[i].shape[0], channels)) continue;
     throw bad_input("'{}' has {} channels where {} are needed; bring all sounds to one number",
                     entries[i].name, sounds[i].shape[0], channels);
   }
@@ -262,7 +263,7 @@ void join_sounds(LoadedSamples& sounds, const std::vector<SampleEntry>& entries,
   }
   dataset.samples =
       join_samples(sounds, {channels, length}, torch::kFloat, [&](const torch::Tensor& sound) {
-        return fit_channels(fit_length(sound, length), channels);
+        return conform_channels(conform_length(sound, length), channels);
       });
   note_sounds(sounds, dataset);
 }

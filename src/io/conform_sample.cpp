@@ -1,4 +1,4 @@
-#include "fit_sample.h"
+#include "conform_sample.h"
 
 #include <torch/torch.h>
 
@@ -29,7 +29,7 @@ torch::Tensor rounded(const torch::Tensor& values) {
 
 }  // namespace
 
-torch::Tensor fit_image(const torch::Tensor& image, int64_t height, int64_t width) {
+torch::Tensor conform_image(const torch::Tensor& image, int64_t height, int64_t width) {
   if (image.size(1) == height && image.size(2) == width) return image;
   namespace F = torch::nn::functional;
   const torch::Tensor cut = cut_to_shape(image, height, width).to(torch::kFloat).unsqueeze(0);
@@ -41,7 +41,7 @@ torch::Tensor fit_image(const torch::Tensor& image, int64_t height, int64_t widt
   return rounded(F::interpolate(cut, options).squeeze(0));
 }
 
-torch::Tensor fit_colours(const torch::Tensor& image, int64_t channels) {
+torch::Tensor conform_colours(const torch::Tensor& image, int64_t channels) {
   if (image.size(0) == channels) return image;
   if (channels == 3) return image.expand({3, image.size(1), image.size(2)});
   const torch::Tensor weights = torch::tensor({0.299, 0.587, 0.114}, torch::kDouble);
@@ -49,15 +49,15 @@ torch::Tensor fit_colours(const torch::Tensor& image, int64_t channels) {
   return rounded(luma);
 }
 
-torch::Tensor fit_length(const torch::Tensor& sound, int64_t length) {
+torch::Tensor conform_length(const torch::Tensor& sound, int64_t length) {
   const int64_t missing = length - sound.size(1);
   if (missing <= 0) return sound.narrow(1, 0, length);
   return torch::constant_pad_nd(sound, {0, missing});
 }
 
-bool channels_fit(int64_t from, int64_t to) { return from == to || from == 1 || to == 1; }
+bool can_conform_channels(int64_t from, int64_t to) { return from == to || from == 1 || to == 1; }
 
-torch::Tensor fit_channels(const torch::Tensor& sound, int64_t channels) {
+torch::Tensor conform_channels(const torch::Tensor& sound, int64_t channels) {
   if (sound.size(0) == channels) return sound;
   if (channels == 1) return sound.mean(0, true);
   return sound.expand({channels, sound.size(1)});
