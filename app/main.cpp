@@ -3,6 +3,7 @@
 #include <torch/version.h>
 
 #include <algorithm>
+#include <cstdio>
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/progress.h"
@@ -135,6 +136,11 @@ int report_other(const std::exception& error) {
   return static_cast<int>(memory ? ErrorKind::device : ErrorKind::failed);
 }
 
+// The option that does what the library advises in words of its own.
+std::string hint(const Error& error) {
+  return error.kind() == ErrorKind::device && is_out_of_memory(error) ? " (--dtype bf16)" : "";
+}
+
 // Output that could not be written is a failure, however well the work went.
 void flush_output() {
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
@@ -150,7 +156,7 @@ int run(int argc, char** argv) {
     flush_output();
     return code;
   } catch (const Error& error) {
-    fmt::print(stderr, "bespoke: {}\n", error.what());
+    fmt::print(stderr, "bespoke: {}{}\n", error.what(), hint(error));
     return error.exit_code();
   } catch (const std::exception& error) {
     return report_other(error);

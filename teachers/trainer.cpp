@@ -1,5 +1,6 @@
 #include "teachers/trainer.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
@@ -28,10 +29,10 @@ uint64_t step_seed(uint64_t seed, int64_t step) {
 
 void refuse_divergence(double loss, int64_t step) {
   if (std::isfinite(loss)) return;
-  throw Error(ErrorKind::diverged,
-              fmt::format("the loss is not finite at step {}; begin anew with a lower "
-                          "--learning-rate",
-                          step));
+  throw Error(
+      ErrorKind::diverged,
+      fmt::format("the loss is not finite at step {}; begin anew with a lower learning rate",
+                  step));
 }
 
 // Where steps are slow, every few seconds; and at once when the user wants to stop.

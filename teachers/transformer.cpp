@@ -80,9 +80,8 @@ class Patches {
     for (size_t i = 1; i < shape.sample.size(); ++i) {
       const int64_t length = shape.sample[i];
       if (length % patch != 0) {
-        throw bad_input(
-            "patches of {} do not divide samples of {}; choose another --patch or --size", patch,
-            length);
+        throw bad_input("patches of {} do not divide samples of {}; choose another patch or size",
+                        patch, length);
       }
       split_.insert(split_.end(), {length / patch, patch});
       joined_.push_back(length);
@@ -164,7 +163,7 @@ class Transformer : public TeacherNetwork {
 
 TeacherPtr make_transformer(const NetworkShape& shape, const TransformerOptions& options) {
   if (options.width % options.heads != 0) {
-    throw usage_error("--width {} is not a multiple of --heads {}", options.width, options.heads);
+    throw usage_error("a width of {} is not a multiple of {} heads", options.width, options.heads);
   }
   return std::make_shared<Transformer>(shape, options);
 }

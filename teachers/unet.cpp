@@ -204,7 +204,7 @@ TeacherPtr make_unet(const NetworkShape& shape, const UNetOptions& options) {
     if (shape.sample[i] % factor != 0) {
       throw bad_input(
           "a U-Net of {} levels halves its samples {} times, which {} does not allow; "
-          "give fewer --multipliers or another --size",
+          "give fewer multipliers or another size",
           options.multipliers.size(), options.multipliers.size() - 1, shape.sample[i]);
     }
   }

@@ -62,7 +62,7 @@ torch::Tensor FeatureExtractor::operator()(const torch::Tensor& samples) const {
   if (!torch::isfinite(features).all().item<bool>()) {
     throw Error(ErrorKind::diverged,
                 fmt::format("{} returned NaN or infinity among the features of samples in [{:.3g}, "
-                            "{:.3g}]; does it expect another --features-range?",
+                            "{:.3g}]; does it expect another range of values?",
                             file_, input.min().item<double>(), input.max().item<double>()));
   }
   return features;

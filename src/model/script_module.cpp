@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 #include <torch/version.h>
 
+#include <algorithm>
 #include <limits>
 #include <sstream>
 
@@ -167,8 +168,8 @@ torch::IValue ScriptModule::forward(const std::vector<torch::Tensor>& arguments,
 void ScriptModule::shrink(int64_t failed) const {
   if (failed == 1) {
     throw Error(ErrorKind::device,
-                fmt::format("out of memory in {} even for one sample at a time; use --dtype bf16, "
-                            "a device with more memory, or free some",
+                fmt::format("out of memory in {} even for one sample at a time; use a narrower "
+                            "precision, a device with more memory, or free some",
                             path_));
   }
   most_at_once_ = failed / 2;

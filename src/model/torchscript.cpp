@@ -57,8 +57,7 @@ class TorchScriptModel : public Model {
     const auto found = given.find(condition.name);
     if (found == given.end()) {
       if (condition.null < 0) {
-        throw bad_input("the model needs the condition '{}', none was given; give --cond {}=...",
-                        condition.name, condition.name);
+        throw bad_input("the model needs the condition '{}', none was given", condition.name);
       }
       return torch::full({batch}, condition.null, torch::kLong).to(options.device);
     }

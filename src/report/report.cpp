@@ -100,7 +100,7 @@ std::string render_html(const Report& report) {
 
 void write_report(const std::filesystem::path& path, const std::string& html, bool overwrite) {
   if (!overwrite && is_file(path)) {
-    throw usage_error("'{}' is there already; add --force to write over it or choose another name",
+    throw usage_error("'{}' is there already; choose another name or allow it to be written over",
                       path.string());
   }
   write_file_atomically(path, html);

@@ -78,7 +78,7 @@ std::string render_html(const Report& report);
 // need for the same. Empty without a distilled solver.
 std::string headline(const Report& report);
 
-// Refuses with a usage error that names --force where the file is there and `overwrite` is not set.
+// Refuses with a usage error where the file is there and `overwrite` is not set.
 void write_report(const std::filesystem::path& path, const std::string& html, bool overwrite);
 
 }  // namespace bespoke
