@@ -28,7 +28,8 @@ class CommandLine : public ::testing::Test {
                                 (folder_ / "cache").string() + "' '" BESPOKE_BINARY "' " +
                                 arguments + " >out.txt 2>err.txt";
     const int status = std::system(command.c_str());
-    return {WEXITSTATUS(status), read_file(folder_ / "out.txt"), read_file(folder_ / "err.txt")};
+    return {WEXITSTATUS(status), detail::read_file(folder_ / "out.txt"),
+            detail::read_file(folder_ / "err.txt")};
   }
 
   // Runs it and sends SIGINT once the shell's `condition` on the folder and $pid holds: after a
@@ -39,7 +40,8 @@ class CommandLine : public ::testing::Test {
                                 "while kill -0 $pid 2>/dev/null && ! " + condition +
                                 "; do sleep 0.01; done; kill -INT $pid 2>/dev/null; wait $pid";
     const int status = std::system(command.c_str());
-    return {WEXITSTATUS(status), read_file(folder_ / "out.txt"), read_file(folder_ / "err.txt")};
+    return {WEXITSTATUS(status), detail::read_file(folder_ / "out.txt"),
+            detail::read_file(folder_ / "err.txt")};
   }
 
   // A failure is one sentence on stderr, nothing on stdout, and the right code.

@@ -4,6 +4,8 @@
 #include <torch/script.h>
 #include <torch/torch.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "bespoke/base/file.h"
@@ -61,6 +63,7 @@ class CompareCommand : public CommandLine {
 };
 
 const std::string kCompare = "compare --solvers euler,rk4 --nfe 4,8 --count 24 ";
+const std::string kDistances = "Fréchet distance to the ";  // what tables of them begin with
 
 bool has(const Outcome& outcome, const std::string& part) {
   return outcome.out.find(part) != std::string::npos;
@@ -77,7 +80,7 @@ TEST_F(CompareCommand, ReportsTellSolversOfOneNameApart) {
   EXPECT_NE(page.find("\"solver\":\"m.solver.json\""), std::string::npos);
   EXPECT_NE(page.find("\"solver\":\"midpoint\""), std::string::npos);
   EXPECT_NE(page.find("\"solver\":\"euler\""), std::string::npos);
-  fs::create_directory(folder_ / "folder");
+  make_folders(folder_ / "folder");
   expect_failure("compare --count 4 --nfe 4 --report folder", 2, "is a folder");
 }
 
@@ -87,7 +90,9 @@ TEST_F(CompareCommand, WithoutFeaturesDistancesAreNull) {
     EXPECT_TRUE(row["fd_real"].is_null());
     EXPECT_EQ(row["model_calls"], row["nfe"]);
   }
-  EXPECT_FALSE(has(run(kCompare), "Frechet"));
+  const Outcome table = run(kCompare);
+  EXPECT_TRUE(has(table, "PSNR in dB"));
+  EXPECT_FALSE(has(table, kDistances));
 }
 
 TEST_F(CompareCommand, FeaturesAddDistancesToTheReference) {
@@ -99,9 +104,8 @@ TEST_F(CompareCommand, FeaturesAddDistancesToTheReference) {
   EXPECT_TRUE(rows[0]["fd_real"].is_null());
   const Outcome table = run(kCompare + "--features features.pt");
   EXPECT_TRUE(has(table, "PSNR in dB"));
-  EXPECT_TRUE(has(table,
-                  "Fréchet distance to the reference's samples (24 samples, 4 features of "
-                  "features.pt), by NFE"));
+  EXPECT_TRUE(has(table, kDistances + "reference's samples (24 samples, 4 features of "
+                                      "features.pt), by NFE"));
   EXPECT_TRUE(has(run(kCompare + "--details --features features.pt"), "fd_ref"));
 }
 
@@ -127,7 +131,7 @@ TEST_F(CompareCommand, RealDataAddsDistancesToIt) {
   const auto far = figures(compare + "--real far.safetensors");
   EXPECT_NEAR(far[1]["fd_real"].get<double>(), 3 + 3 * 0.25, 0.3);
   const Outcome table = run(compare + "--real real.safetensors");
-  EXPECT_TRUE(has(table, "Fréchet distance to the real data real.safetensors (400 of them"));
+  EXPECT_TRUE(has(table, kDistances + "real data real.safetensors (400 of them"));
 }
 
 TEST_F(CompareCommand, RealDataMayBeAFolderOfImages) {

@@ -3,8 +3,11 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
+#include "bespoke/base/file.h"
 #include "bespoke/base/folder_lock.h"
 #include "bespoke/solver/solver_file.h"
 #include "command_line.h"

@@ -2,10 +2,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "bespoke/base/file.h"
 #include "bespoke/report/chart.h"
 #include "command_line.h"
 
 namespace bespoke {
+
+using namespace detail;
 namespace {
 
 class EmbeddedModel : public CommandLine {
@@ -76,7 +79,7 @@ TEST_F(EmbeddedModel, IsNotTakenForAFile) {
 }
 
 TEST_F(EmbeddedModel, DemoLeavesAnEarlierOneAlone) {
-  fs::create_directory(folder_ / "demo");
+  make_folders(folder_ / "demo");
   write_file_atomically(folder_ / "demo/report.html", "mine");
   expect_failure("demo", 2, "choose another -o");
   EXPECT_EQ(read_file(folder_ / "demo/report.html"), "mine");

@@ -3,11 +3,16 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <cstdlib>
+
 #include "app/command_line.h"
+#include "bespoke/base/file.h"
 #include "bespoke/recipe/pair_store.h"
 #include "npy_file.h"
 
 namespace bespoke {
+
+using namespace detail;
 namespace {
 
 constexpr char kModel[] = "--model analytic:mixture:dim=4,classes=4 ";

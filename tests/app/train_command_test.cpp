@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "bespoke/base/file.h"
 #include "bespoke/base/folder_lock.h"
 #include "bespoke/io/dataset.h"
 #include "command_line.h"
@@ -126,7 +127,7 @@ TEST_F(TrainCommand, MakesFeatures) {
 }
 
 TEST_F(TrainCommand, RefusesWhatCannotBeTrainedOn) {
-  fs::create_directory(folder_ / "empty");
+  make_folders(folder_ / "empty");
   expect_failure("train --data empty -o run", 3, "empty");
   expect_failure("train --data nowhere -o run", 3, "nowhere");
   expect_failure(small_ + "--steps 5 -o run", 2, "--warmup 5");
@@ -135,7 +136,7 @@ TEST_F(TrainCommand, RefusesWhatCannotBeTrainedOn) {
   const Outcome divided =
       run("train --data data.safetensors --patch 3 --steps 30 --warmup 5 -o run");
   EXPECT_EQ(divided.code, 3);
-  EXPECT_NE(divided.err.find("--patch"), std::string::npos) << divided.err;
+  EXPECT_NE(divided.err.find("patches of 3"), std::string::npos) << divided.err;
   EXPECT_FALSE(fs::exists(folder_ / "run")) << "a run that never began left a folder";
 }
 
