@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <memory>
 
 #include "bespoke/base/error.h"
@@ -17,7 +18,7 @@ using namespace detail;
 
 namespace {
 
-struct DemoOptions {
+struct DemoCommandOptions {
   std::string model = "cifar10-fm-ot";
   std::string output = "demo";
 };
@@ -33,7 +34,7 @@ void run_step(const std::string& what, const Arguments& arguments) {
 }
 
 // The words of a command, with what is in braces replaced.
-Arguments split_words(const std::string& text, const DemoOptions& options) {
+Arguments split_words(const std::string& text, const DemoCommandOptions& options) {
   Arguments arguments;
   for (const auto& word : split(text, ' ')) {
     arguments.push_back(fmt::format(fmt::runtime(word), fmt::arg("model", options.model),
@@ -43,7 +44,7 @@ Arguments split_words(const std::string& text, const DemoOptions& options) {
   return arguments;
 }
 
-Arguments pairs_step(const DemoOptions& options) {
+Arguments pairs_step(const DemoCommandOptions& options) {
   return split_words(
       "pairs --model {model} --count 96 --validation 48 --tolerance 1e-4 --batch 48 "
       "-o {output}/pairs",
@@ -51,7 +52,7 @@ Arguments pairs_step(const DemoOptions& options) {
 }
 
 // A demo that was stopped goes on where it was.
-Arguments distill_step(const DemoOptions& options) {
+Arguments distill_step(const DemoCommandOptions& options) {
   const bool begun = is_file(std::filesystem::path(options.output) / "run/options.json");
   return split_words(
       std::string("distill --model {model} --pairs {output}/pairs --nfe 8 "
@@ -62,7 +63,7 @@ Arguments distill_step(const DemoOptions& options) {
 }
 
 // 72 samples: more than the 64 features, which a covariance needs.
-Arguments compare_step(const DemoOptions& options) {
+Arguments compare_step(const DemoCommandOptions& options) {
   return split_words(
       std::string("compare --model {model} --cond y=0-9 --count 72 --batch 36 --tolerance 1e-4 "
                   "--nfe 4,8,16,32 --solvers euler,midpoint,heun,ddim,dpm++2m,unipc2-bh2,"
@@ -73,12 +74,12 @@ Arguments compare_step(const DemoOptions& options) {
 }
 
 // One that ended; one that was stopped is continued.
-void refuse_earlier_demo(const DemoOptions& options) {
+void refuse_earlier_demo(const DemoCommandOptions& options) {
   if (!is_file(std::filesystem::path(options.output) / "report.html")) return;
   throw usage_error("{} holds an earlier demo; remove it or choose another -o", options.output);
 }
 
-void run_demo(const DemoOptions& options) {
+void run_demo(const DemoCommandOptions& options) {
   refuse_earlier_demo(options);
   forget_invocations();  // a report names the commands below instead
   fmt::print(
@@ -98,7 +99,7 @@ void run_demo(const DemoOptions& options) {
 }  // namespace
 
 void add_demo_command(CLI::App& app) {
-  auto options = std::make_shared<DemoOptions>();
+  auto options = std::make_shared<DemoCommandOptions>();
   auto* command = app.add_subcommand(
       "demo",
       "Distil a solver of 8 evaluations for an embedded image model, compare it, and report.\n\n"

@@ -36,12 +36,12 @@ void CacheOptions::add_to(CLI::App& command) {
   command.add_flag("--no-cache", off, "compute everything, keep nothing");
 }
 
-TensorCache open_cache(const CacheOptions& option) {
-  if (option.off && !option.folder.empty()) {
+TensorCache open_cache(const CacheOptions& options) {
+  if (options.off && !options.folder.empty()) {
     throw usage_error("--cache and --no-cache contradict each other; give one of them");
   }
-  if (option.off) return {};
-  if (!option.folder.empty()) return TensorCache(option.folder);
+  if (options.off) return {};
+  if (!options.folder.empty()) return TensorCache(options.folder);
   const std::string folder = user_cache();
   if (folder.empty()) return {};
   try {

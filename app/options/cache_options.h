@@ -18,7 +18,7 @@ struct CacheOptions {
 };
 
 // A folder that was asked for must be usable; without the user's own one works uncached.
-TensorCache open_cache(const CacheOptions& option);
+TensorCache open_cache(const CacheOptions& options);
 
 struct CachedTensors {
   TensorCache::Tensors tensors;

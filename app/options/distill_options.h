@@ -12,7 +12,7 @@ namespace bespoke {
 
 constexpr char kAuto[] = "auto";  // let the program choose
 
-// The flags of `bespoke distill`, as typed.
+// The options of `bespoke distill`, as typed.
 struct DistillCommandOptions {
   ModelOptions model;
   std::string pairs, output;

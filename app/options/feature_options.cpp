@@ -36,7 +36,7 @@ std::optional<std::pair<double, double>> parse_features_range(const std::string&
 void FeatureNetworkOptions::add_to(CLI::App& command) {
   command.add_option(
       "--features", file,
-      "TorchScript module, samples [batch, ...] -> features [batch, d]: adds Frechet "
+      "TorchScript module, samples [batch, ...] -> features [batch, d]: adds Fréchet "
       "distances between sets of samples; with an Inception network, the FID; cifar10-features is "
       "embedded");
   command.add_option("--features-range", range,
@@ -60,24 +60,24 @@ std::vector<int64_t> seen_shape(const OpenModel& open) {
   return open.decoder ? open.decoder->card().sample_shape : open.card.sample_shape;
 }
 
-OpenFeatures open_features(const FeatureNetworkOptions& flags, const OpenModel& open) {
+OpenFeatures open_features(const FeatureNetworkOptions& options, const OpenModel& open) {
   const ValueRange values = value_range(open, open.decoder != nullptr);
-  FeatureOptions options;
-  options.device = open.device;
-  options.least = values.least;
-  options.most = values.most;
-  options.range = parse_features_range(flags.range);
-  options.size = flags.size;
+  FeatureOptions prepared;
+  prepared.device = open.device;
+  prepared.least = values.least;
+  prepared.most = values.most;
+  prepared.range = parse_features_range(options.range);
+  prepared.size = options.size;
   OpenFeatures features;
-  const auto embedded = embedded_features(flags.file);
-  const auto path = embedded.empty() ? std::filesystem::path(flags.file) : embedded;
-  features.extractor = std::make_shared<FeatureExtractor>(path, options);
+  const auto embedded = embedded_features(options.file);
+  const auto path = embedded.empty() ? std::filesystem::path(options.file) : embedded;
+  features.extractor = std::make_shared<FeatureExtractor>(path, prepared);
   features.name = path.filename().string();
   features.dimension = features.extractor->dimension(seen_shape(open));
   features.identity = {{"sha256", sha256(read_file(path))},
                        {"values", {values.least, values.most}},
-                       {"range", flags.range},
-                       {"size", flags.size}};
+                       {"range", options.range},
+                       {"size", options.size}};
   return features;
 }
 

@@ -5,13 +5,14 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "bespoke/measure/features.h"
 #include "options/model_options.h"
 
 namespace bespoke {
 
-// The flags of an extractor of features, which makes sets of samples comparable.
+// The options of an extractor of features, which makes sets of samples comparable.
 struct FeatureNetworkOptions {
   std::string file;   // TorchScript; empty: no features
   std::string range;  // LO,HI that it expects
@@ -34,7 +35,7 @@ struct OpenFeatures {
 };
 
 // Loads it and tries it on a sample of the model's shape, decoded where there is a decoder.
-OpenFeatures open_features(const FeatureNetworkOptions& flags, const OpenModel& open);
+OpenFeatures open_features(const FeatureNetworkOptions& options, const OpenModel& open);
 
 // The shape of samples as they are seen: decoded, where the model has a decoder.
 std::vector<int64_t> seen_shape(const OpenModel& open);

@@ -15,7 +15,7 @@
 
 namespace bespoke {
 
-// The flags of every command that runs a model.
+// The options of every command that runs a model.
 struct ModelOptions {
   std::string model = "analytic:mixture";
   std::string schedule, prediction;  // of an analytic model; a card says its own

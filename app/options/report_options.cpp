@@ -43,16 +43,16 @@ void ReportOptions::make_room() const {
   if (!pictures.empty()) make_folders(pictures);
 }
 
-void write_reports(const Report& report, const ReportOptions& flags) {
-  if (!flags.page.empty()) {
-    write_report(flags.page, render_html(report), flags.force);
-    fmt::print(stderr, "report: {}\n", flags.page);
+void write_reports(const Report& report, const ReportOptions& options) {
+  if (!options.page.empty()) {
+    write_report(options.page, render_html(report), options.force);
+    fmt::print(stderr, "report: {}\n", options.page);
   }
-  if (flags.pictures.empty()) return;
+  if (options.pictures.empty()) return;
   for (const auto& picture : report_pictures(report)) {
-    write_file_atomically(std::filesystem::path(flags.pictures) / picture.name, picture.png);
+    write_file_atomically(std::filesystem::path(options.pictures) / picture.name, picture.png);
   }
-  fmt::print(stderr, "pictures: {}\n", flags.pictures);
+  fmt::print(stderr, "pictures: {}\n", options.pictures);
 }
 
 }  // namespace bespoke

@@ -7,7 +7,7 @@
 
 namespace bespoke {
 
-// The flags that ask for something to look at.
+// The options that ask for something to look at.
 struct ReportOptions {
   std::string page;      // an HTML file
   std::string pictures;  // a folder
@@ -22,6 +22,6 @@ struct ReportOptions {
 };
 
 // Writes what was asked for; says on stderr where it is.
-void write_reports(const Report& report, const ReportOptions& flags);
+void write_reports(const Report& report, const ReportOptions& options);
 
 }  // namespace bespoke

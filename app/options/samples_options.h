@@ -9,18 +9,18 @@
 
 namespace bespoke {
 
-// The flags that say which samples: their noise and their conditions.
+// The options that say which samples: their noise and their conditions.
 struct SamplesOptions {
   std::vector<std::string> conditions;  // NAME=VALUE
   int64_t count = 0;                    // 0: 64, or as many as --seeds or --noise has
   int64_t seed = 0;
   std::string seeds;  // a list: sample i is the first of seed seeds[i]
-  std::string noise;  // a file to start from
+  std::string noise;  // a file of it
 
   void add_to(CLI::App& command);
 };
 
-// Where samples start.
+// The samples chosen: their noise and all that decides them.
 struct ChosenSamples {
   ModelPtr model;                   // guided, where guidance was asked for
   torch::Tensor noise;              // [count, ...], in the state's type, on the model's device

@@ -7,7 +7,7 @@
 
 namespace bespoke {
 
-// The flags that say how a solver is built where its name does not.
+// The options that say how a solver is built where its name does not.
 struct SolverOptions {
   std::string grid, via;
   double sigma_0 = 1;
@@ -16,7 +16,7 @@ struct SolverOptions {
   void add_to(CLI::App& command);
 };
 
-// NAME[/GRID][@SCHEDULE] or a file, completed by the flags. A file is finished, and so refuses
+// NAME[/GRID][@SCHEDULE] or a file, completed by the options. A file is finished, and so refuses
 // them.
 SolverName completed(const std::string& text, const SolverOptions& options);
 

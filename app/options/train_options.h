@@ -1,6 +1,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -12,7 +13,7 @@
 
 namespace bespoke {
 
-// The flags of `bespoke train`.
+// The options of `bespoke train`.
 struct TrainCommandOptions {
   std::vector<std::string> data;
   std::string test;  // of a classifier

@@ -34,7 +34,7 @@ class FeatureAccumulator {
 // a number about their scarcity. Bad input that says how many are needed; `whose` they are.
 void require_enough_samples(int64_t count, int64_t dimension, const std::string& whose);
 
-// The distance of Frechet (Wasserstein-2, squared) between the Gaussians with these moments,
+// The distance of Fréchet (Wasserstein-2, squared) between the Gaussians with these moments,
 //   |m1 - m2|^2 + tr(C1 + C2 - 2 (C1^1/2 C2 C1^1/2)^1/2).
 // Both square roots R of A are checked: where |R R - A| / |A| (Frobenius) exceeds kRootBound the
 // result is an error rather than a figure. Eigenvalues that rounding made negative count as zero.
