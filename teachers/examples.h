@@ -2,6 +2,7 @@
 
 #include <torch/torch.h>
 
+#include <cstdint>
 #include <vector>
 
 #include "bespoke/io/dataset.h"

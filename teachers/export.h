@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
 
 #include "bespoke/model/card.h"
 #include "teachers/classifier.h"

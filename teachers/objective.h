@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 
 #include "bespoke/model/card.h"
 #include "teachers/classifier.h"

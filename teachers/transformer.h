@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "teachers/network.h"
 
 namespace bespoke {

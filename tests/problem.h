@@ -1,9 +1,12 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <string>
+#include <utility>
 
-#include "bespoke/recipe/tensor_objective.h"
 #include "bespoke/model/fields.h"
+#include "bespoke/recipe/tensor_objective.h"
 #include "bespoke/sample/reference.h"
 #include "bespoke/solver/catalogue.h"
 #include "support.h"
@@ -40,7 +43,8 @@ inline NsSolver start_solver(const std::string& name, int nfe,
 }
 
 // The objectives of a problem, trained on and validated on.
-inline TensorObjective training_objective(const Problem& problem, TensorObjectiveOptions options = {}) {
+inline TensorObjective training_objective(const Problem& problem,
+                                          TensorObjectiveOptions options = {}) {
   return {problem.field, problem.training, std::move(options)};
 }
 inline TensorObjective validation_objective(const Problem& problem,

@@ -2,6 +2,8 @@
 
 #include <torch/torch.h>
 
+#include <cstdint>
+
 #include "bespoke/model/mixture.h"
 #include "bespoke/tensor/noise.h"
 

@@ -8,6 +8,7 @@
 
 #include "bespoke/base/batches.h"
 #include "bespoke/base/error.h"
+#include "bespoke/base/folder_lock.h"
 #include "bespoke/base/progress.h"
 #include "bespoke/model/fields.h"
 #include "bespoke/recipe/distill_model.h"

@@ -1,11 +1,14 @@
 #include <fmt/ranges.h>
 #include <torch/torch.h>
 
+#include <algorithm>
+#include <functional>
 #include <memory>
 #include <optional>
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
+#include "bespoke/base/folder_lock.h"
 #include "bespoke/base/progress.h"
 #include "bespoke/base/text.h"
 #include "bespoke/io/dataset.h"

@@ -2,7 +2,6 @@
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
-#include "bespoke/base/json_checks.h"
 #include "bespoke/base/text.h"
 #include "runs/run_folder.h"
 

@@ -11,7 +11,7 @@ namespace bespoke {
 // another run is refused with what differs, and so is one that was not asked to be resumed. No
 // other process can claim it while the lock lives.
 [[nodiscard]] detail::FolderLock claim_folder(const std::filesystem::path& folder,
-                                      const nlohmann::json& options, bool resume);
+                                              const nlohmann::json& options, bool resume);
 
 // The latter alone, before anything costly is done.
 void refuse_unless_resumed(const std::filesystem::path& folder, bool resume);

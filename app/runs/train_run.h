@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 
@@ -21,7 +22,7 @@ class TrainingRun {
   TrainingRun(std::filesystem::path folder, int64_t step);
 
   // Of this process.
-  double seconds() const { return seconds_since(begun_); }
+  double seconds() const { return detail::seconds_since(begun_); }
 
   // Logs a report and, now and then, stores the state.
   void record(const TrainProgress& progress, const AdamWState& state);
@@ -33,7 +34,7 @@ class TrainingRun {
 
   std::filesystem::path folder_;
   std::ofstream log_;
-  Clock::time_point begun_, stored_;
+  detail::Clock::time_point begun_, stored_;
   double seconds_before_ = 0;  // of the processes before
 };
 

@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"

@@ -4,13 +4,10 @@
 #include <torch/torch.h>
 
 #include "bespoke/base/error.h"
-#include "bespoke/base/text.h"
 #include "bespoke/io/npy.h"
 #include "bespoke/io/safetensors.h"
 
 namespace bespoke {
-
-using namespace detail;
 
 namespace {
 

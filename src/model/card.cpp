@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"

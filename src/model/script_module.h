@@ -3,6 +3,7 @@
 #include <torch/script.h>
 
 #include <atomic>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <string>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/text.h"

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 
 #include "bespoke/base/file.h"
 #include "bespoke/base/json_checks.h"

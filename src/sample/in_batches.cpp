@@ -2,6 +2,8 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
+
 #include "bespoke/base/batches.h"
 #include "bespoke/sample/sampler.h"
 

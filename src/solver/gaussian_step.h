@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "bespoke/path/schedule.h"
 #include "bespoke/solver/exponential.h"

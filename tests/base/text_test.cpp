@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "bespoke/base/error.h"
 #include "bespoke/base/spec.h"
 

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -51,7 +53,7 @@ class PlainObjective : public Objective {
   }
 
   LinearModel last_step(const NsSolver& solver, const std::vector<int64_t>& subset,
-                     Counts* counts) const override {
+                        Counts* counts) const override {
     LinearModel last;
     last.size = sample_size();
     for (const int64_t i : subset) last.samples.push_back(last_step_of(solver, i, counts));

@@ -65,8 +65,8 @@ TEST_F(CompareTest, MeasuresDistancesOfFeatures) {
   options_.batch = 16;
   const auto result =
       compare(model_, {contender("euler", 4), contender("rk4", 16)}, x0_, {}, options_);
-  const auto statistics =
-      feature_statistics(options_.features, reference_in_batches(model_, x0_, {}, options_.tolerances).x, 64);
+  const auto statistics = feature_statistics(
+      options_.features, reference_in_batches(model_, x0_, {}, options_.tolerances).x, 64);
   EXPECT_NEAR(*result.reference_frechet_to_real,
               frechet_distance(*options_.real_statistics, statistics), 1e-9);
   EXPECT_LT(*result.rows[1].frechet_to_reference, 1e-3 * *result.rows[0].frechet_to_reference);

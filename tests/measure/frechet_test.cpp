@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include <cmath>
+#include <tuple>
 
 #include "bespoke/tensor/noise.h"
 #include "refusal.h"

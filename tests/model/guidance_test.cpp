@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "bespoke/base/error.h"
 #include "bespoke/model/fields.h"
 #include "bespoke/tensor/combine.h"

@@ -7,6 +7,7 @@
 #include <torch/script.h>
 
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "bespoke/base/error.h"

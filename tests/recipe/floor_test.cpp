@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "bespoke/recipe/distill_model.h"
 #include "bespoke/model/fields.h"
+#include "bespoke/recipe/distill_model.h"
 #include "problem.h"
 #include "support.h"
 

@@ -22,8 +22,7 @@ using testing::start_solver;
 
 double loss(const Objective& objective, const std::vector<double>& coefficients) {
   Counts counts;
-  return mean(
-      objective.log_errors(solver_of(4, coefficients), first_samples(objective), &counts));
+  return mean(objective.log_errors(solver_of(4, coefficients), first_samples(objective), &counts));
 }
 
 LocalModelOptions with_probes(int probes) { return {probes, false, 0, 9, 4}; }
@@ -70,11 +69,13 @@ TEST(TensorObjective, GradientOfTheSmoothedLossMatchesDifferences) {
   LocalModelOptions options = with_probes(0);
   options.smoothing = 0.3;
   Counts counts;
-  const LocalModel model = objective.local_model(solver, first_samples(objective, 64), options, &counts);
+  const LocalModel model =
+      objective.local_model(solver, first_samples(objective, 64), options, &counts);
   const auto values = coefficients_of(solver);
   EXPECT_NEAR(model.floor, 0.3 * std::exp(loss(objective, values)) * 6, 1e-12);
   const auto smoothed = [&](const std::vector<double>& coefficients) {
-    auto errors = objective.log_errors(solver_of(4, coefficients), first_samples(objective, 64), &counts);
+    auto errors =
+        objective.log_errors(solver_of(4, coefficients), first_samples(objective, 64), &counts);
     for (double& e : errors) e = std::log(std::exp(e) + model.floor / 6);
     return mean(errors);
   };

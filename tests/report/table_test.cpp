@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <stdexcept>
+
 #include "bespoke/base/error.h"
 
 namespace bespoke {

@@ -30,8 +30,8 @@ NsSolver euler(int nfe) { return make_solver("euler", {nfe, fm_ot_schedule(), ""
 
 TEST(Sampler, RunsAlgorithmOne) {
   // x' = 3 t^2 by four Euler steps: the left Riemann sum.
-  const auto field = field_of(
-      [](const torch::Tensor& x, double t) { return torch::full_like(x, 3 * t * t); });
+  const auto field =
+      field_of([](const torch::Tensor& x, double t) { return torch::full_like(x, 3 * t * t); });
   const auto x = sample(euler(4), *field, torch::zeros({2, 3}, torch::kDouble));
   EXPECT_NEAR(x[1][2].item<double>(), 0.25 * 3 * (0 + 1 + 4 + 9) / 16., 1e-15);
   // And exactly by RK4, whose quadrature is Simpson's.
@@ -83,8 +83,8 @@ TEST(Sampler, AFieldMayReturnItsInput) {
 }
 
 TEST(Sampler, RefusesAVelocityOfAnotherShape) {
-  const auto field = field_of(
-      [](const torch::Tensor& x, double) { return x.slice(1, 0, 1).clone(); });
+  const auto field =
+      field_of([](const torch::Tensor& x, double) { return x.slice(1, 0, 1).clone(); });
   EXPECT_THROW(sample(euler(2), *field, torch::ones({2, 3})), Error);
 }
 

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cmath>
+#include <vector>
+
 #include "native_exponential.h"
 
 // DPM-Solver, DPM-Solver++ and UniPC as published.

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <torch/script.h>
 
+#include <cmath>
+#include <functional>
 #include <string>
 
 #include "../support.h"

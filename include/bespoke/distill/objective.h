@@ -89,7 +89,7 @@ class Objective {
 
   // What the last step can still do on `subset`, from n forwards a sample. Needs is_linear().
   virtual LinearModel last_step(const NsSolver& solver, const std::vector<int64_t>& subset,
-                             Counts* counts) const = 0;
+                                Counts* counts) const = 0;
 
   // Whether the true trajectories are known, and a run along them.
   virtual bool has_trajectories() const = 0;

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <memory>
 
 #include "bespoke/model/card.h"
 #include "bespoke/model/model.h"

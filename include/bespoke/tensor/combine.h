@@ -2,6 +2,7 @@
 
 #include <torch/types.h>
 
+#include <cstdint>
 #include <vector>
 
 namespace bespoke {
