@@ -23,6 +23,7 @@
 #include "bespoke/path/scale_time.h"
 #include "bespoke/path/schedule.h"
 #include "bespoke/solver/catalogue.h"
+#include "bespoke/solver/dormand_prince.h"
 #include "bespoke/solver/dpm_solver.h"
 #include "bespoke/solver/exponential.h"
 #include "bespoke/solver/grid.h"

@@ -4,13 +4,9 @@
 #include <functional>
 
 #include "bespoke/model/model.h"
+#include "bespoke/solver/dormand_prince.h"
 
 namespace bespoke {
-
-struct Tolerances {
-  double rtol = 1e-5;
-  double atol = 1e-5;
-};
 
 struct ReferenceOptions {
   Tolerances tolerances;
@@ -25,9 +21,8 @@ struct ReferenceResult {
   torch::Tensor evaluations;  // [batch] int64, what each sample spent
 };
 
-// Dormand-Prince 5(4) on any field over [start, end], in float64, each sample with step sizes and
-// error control of its own: a result does not depend on what else is in the batch. Finished samples
-// leave the batch.
+// DormandPrince on any field over [start, end], in float64. Every sample has steps of its own, so a
+// result does not depend on what else is in the batch. Finished samples leave the batch.
 ReferenceResult integrate_adaptive(const Field& field, const torch::Tensor& x0,
                                    const Conditions& conditions, const ReferenceOptions& options);
 

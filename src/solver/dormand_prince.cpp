@@ -1,0 +1,208 @@
+#include "bespoke/solver/dormand_prince.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <stdexcept>
+
+#include "bespoke/base/error.h"
+
+namespace bespoke {
+
+namespace {
+
+constexpr size_t kStages = DormandPrince::kStages;
+
+// Dormand and Prince 1980. The last stage is the new state, so its slope is the next step's first.
+constexpr double kNodes[kStages] = {0, 1. / 5, 3. / 10, 4. / 5, 8. / 9, 1, 1};
+constexpr double kStageWeights[kStages][kStages] = {
+    {},
+    {1. / 5},
+    {3. / 40, 9. / 40},
+    {44. / 45, -56. / 15, 32. / 9},
+    {19372. / 6561, -25360. / 2187, 64448. / 6561, -212. / 729},
+    {9017. / 3168, -355. / 33, 46732. / 5247, 49. / 176, -5103. / 18656},
+    {35. / 384, 0, 500. / 1113, 125. / 192, -2187. / 6784, 11. / 84}};
+// Difference between the fifth- and the embedded fourth-order weights.
+constexpr double kErrorWeights[kStages] = {71. / 57600,      0,         -71. / 16695, 71. / 1920,
+                                           -17253. / 339200, 22. / 525, -1. / 40};
+
+// A step may grow by 3, not the customary 10: where the estimate happens to pass through zero, a
+// tenfold step misses the tolerance widely, and growing slower costs no evaluations.
+constexpr double kSafety = 0.9, kLeastFactor = 0.2, kMostFactor = 3;
+constexpr double kErrorExponent = -1. / 5;
+
+double step_factor(double error, bool accepted, bool after_rejection) {
+  if (!std::isfinite(error)) return kLeastFactor;
+  double factor = error == 0 ? kMostFactor : kSafety * std::pow(error, kErrorExponent);
+  factor = std::min(kMostFactor, std::max(kLeastFactor, factor));
+  return !accepted || after_rejection ? std::min(1.0, factor) : factor;
+}
+
+}  // namespace
+
+DormandPrince::DormandPrince(int64_t count, const DormandPrinceOptions& options)
+    : options_(options),
+      samples_(static_cast<size_t>(count), Sample{options.start, 0, 0, false, 0}),
+      active_(static_cast<size_t>(count)) {
+  if (!(options.tolerances.rtol > 0 && options.tolerances.atol > 0)) {
+    throw usage_error("tolerances must be positive, found rtol = {}, atol = {}",
+                      options.tolerances.rtol, options.tolerances.atol);
+  }
+  if (!(options.start <= options.end)) {
+    throw usage_error("a run goes forward in time, found {} to {}", options.start, options.end);
+  }
+  std::iota(active_.begin(), active_.end(), 0);
+}
+
+template <class Value>
+DormandPrince::Values DormandPrince::of_each(Value value) const {
+  Values values(active_.size());
+  for (size_t k = 0; k < values.size(); ++k) values[k] = value(sample(k));
+  return values;
+}
+
+DormandPrince::Values DormandPrince::times() const {
+  return of_each([](const Sample& s) { return s.time; });
+}
+
+DormandPrince::Values DormandPrince::step_sizes() const { return scaled_steps(1); }
+
+DormandPrince::Values DormandPrince::scaled_steps(double factor) const {
+  return of_each([&](const Sample& s) { return s.step * factor; });
+}
+
+std::vector<int64_t> DormandPrince::evaluations() const {
+  std::vector<int64_t> values;
+  for (const Sample& s : samples_) values.push_back(s.evaluations);
+  return values;
+}
+
+double DormandPrince::progress() const {
+  if (samples_.empty()) return 1;
+  auto done = static_cast<double>(samples_.size() - active_.size());
+  for (size_t k = 0; k < active_.size(); ++k) {
+    done += (sample(k).time - options_.start) / (options_.end - options_.start);
+  }
+  return done / static_cast<double>(samples_.size());
+}
+
+void DormandPrince::expect_one_each(const Values& values) const {
+  if (values.size() != active_.size()) {
+    throw std::logic_error("DormandPrince: one norm is needed for each active sample");
+  }
+}
+
+void DormandPrince::guess(const Values& state_norms, const Values& slope_norms) {
+  expect_one_each(state_norms);
+  expect_one_each(slope_norms);
+  const double span = options_.end - options_.start;
+  for (size_t k = 0; k < active_.size(); ++k) {
+    const bool tiny = state_norms[k] < 1e-5 || slope_norms[k] < 1e-5;
+    sample(k).step = std::min(span, tiny ? 1e-6 : 0.01 * state_norms[k] / slope_norms[k]);
+    sample(k).slope_norm = slope_norms[k];
+    sample(k).evaluations += 1;
+  }
+}
+
+DormandPrince::Values DormandPrince::guess_times() const {
+  return of_each([](const Sample& s) { return s.time + s.step; });
+}
+
+Combination DormandPrince::guess_state() const {
+  return {{0, 1}, {Values(active_.size(), 1.0), step_sizes()}};
+}
+
+void DormandPrince::begin(const Values& change_norms) {
+  expect_one_each(change_norms);
+  const double span = options_.end - options_.start;
+  for (size_t k = 0; k < active_.size(); ++k) {
+    const double trial = sample(k).step;
+    const double largest = std::max(sample(k).slope_norm, change_norms[k] / trial);
+    const double step =
+        largest <= 1e-15 ? std::max(1e-6, trial * 1e-3) : std::pow(0.01 / largest, 0.2);
+    sample(k).evaluations += 1;
+    set_step(sample(k), std::min({100 * trial, step, span}));
+  }
+}
+
+// A last step a hair short of the end would leave a sliver that costs a whole step.
+void DormandPrince::set_step(Sample& sample, double step) const {
+  const double left = options_.end - sample.time;
+  sample.step = step > left * (1 - 1e-10) ? left : step;
+}
+
+DormandPrince::Values DormandPrince::stage_times(size_t stage) const {
+  return of_each(
+      [&](const Sample& s) { return std::min(options_.end, s.time + kNodes[stage] * s.step); });
+}
+
+Combination DormandPrince::stage_state(size_t stage) const {
+  Combination state = {{0}, {Values(active_.size(), 1.0)}};
+  for (size_t j = 0; j < stage; ++j) {
+    if (kStageWeights[stage][j] == 0) continue;
+    state.terms.push_back(1 + j);
+    state.coefficients.push_back(scaled_steps(kStageWeights[stage][j]));
+  }
+  return state;
+}
+
+Combination DormandPrince::error() const {
+  Combination error;
+  for (size_t j = 0; j < kStages; ++j) {
+    if (kErrorWeights[j] == 0) continue;
+    error.terms.push_back(1 + j);
+    error.coefficients.push_back(scaled_steps(kErrorWeights[j]));
+  }
+  return error;
+}
+
+std::vector<bool> DormandPrince::decide(const Values& error_norms) {
+  expect_one_each(error_norms);
+  std::vector<bool> accepted(active_.size());
+  for (size_t k = 0; k < active_.size(); ++k) {
+    Sample& s = sample(k);
+    const bool good = error_norms[k] <= 1;
+    if (good) s.time = s.step >= options_.end - s.time ? options_.end : s.time + s.step;
+    s.step *= step_factor(error_norms[k], good, s.rejected);
+    s.rejected = !good;
+    s.evaluations += static_cast<int64_t>(kStages) - 1;
+    check(k);
+    set_step(s, s.step);
+    accepted[k] = good;
+  }
+  return accepted;
+}
+
+void DormandPrince::check(size_t k) const {
+  const Sample& s = sample(k);
+  if (s.time >= options_.end) return;
+  const bool stuck = s.step < 1e-14 * (options_.end - options_.start);
+  if (!stuck && s.evaluations < options_.most_evaluations) return;
+  throw Error(ErrorKind::diverged,
+              fmt::format("the reference cannot meet tolerance {:g} at t = {} for sample {} after "
+                          "{} evaluations; loosen the tolerance or check the model for NaN there",
+                          options_.tolerances.rtol, s.time, options_.first_sample + active_[k],
+                          s.evaluations));
+}
+
+DormandPrince::Positions DormandPrince::arrived() const {
+  Positions positions;
+  for (size_t k = 0; k < active_.size(); ++k) {
+    if (sample(k).time >= options_.end) positions.push_back(static_cast<int64_t>(k));
+  }
+  return positions;
+}
+
+DormandPrince::Positions DormandPrince::retire() {
+  Positions staying, numbers;
+  for (size_t k = 0; k < active_.size(); ++k) {
+    if (sample(k).time >= options_.end) continue;
+    staying.push_back(static_cast<int64_t>(k));
+    numbers.push_back(active_[k]);
+  }
+  active_ = std::move(numbers);
+  return staying;
+}
+
+}  // namespace bespoke
