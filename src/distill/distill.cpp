@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -226,9 +227,17 @@ class Distillation {
       return lm_iteration(training_, *family_, options_.lm, options_.seed, start.iteration, start.lm,
                           start.theta, &state_.training);
     }
-    const auto batch = fresh_batch(start.iteration, training_.count(), options_.direct.batch);
+    const auto batch = fresh_batch(start.iteration, training_.count(), direct_batch());
     return direct_iteration(training_, *family_, options_.direct, batch, start.direct, start.theta,
                             &state_.training);
+  }
+
+  // Small samples say little each.
+  int64_t direct_batch() const {
+    constexpr double kNumbersPerParameter = 8;
+    const double needed = kNumbersPerParameter * static_cast<double>(family_->parameter_count()) /
+                          training_.sample_size();
+    return std::max(options_.direct.batch, static_cast<int64_t>(std::ceil(needed)));
   }
 
   double adam_iteration(StartState& start) {

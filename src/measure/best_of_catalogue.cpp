@@ -7,12 +7,11 @@
 #include <limits>
 #include <set>
 
-#include "bespoke/base/error.h"
 #include "bespoke/distill/family.h"
 #include "bespoke/distill/starts.h"
 #include "bespoke/model/fields.h"
-#include "bespoke/sample/sampler.h"
 #include "bespoke/solver/grid.h"
+#include "bespoke/tensor/combine.h"
 #include "bespoke/tensor/errors.h"
 
 namespace bespoke {
@@ -42,17 +41,67 @@ std::vector<int64_t> rounded_coefficients(const NsSolver& solver) {
   return rounded;
 }
 
-double psnr_or_worst(const NsSolver& solver, const Field& field, const Pairs& pairs,
-                     int64_t count) {
-  try {
-    const torch::Tensor x =
-        sample(solver, field, pairs.x0.slice(0, 0, count), slice(pairs.conditions, 0, count));
-    const double decibels = mean_psnr(x, pairs.x1.slice(0, 0, count));
-    return std::isnan(decibels) ? -std::numeric_limits<double>::infinity() : decibels;
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::diverged) throw;
-    return -std::numeric_limits<double>::infinity();
+torch::Tensor repeated(const torch::Tensor& x, int64_t times) {
+  std::vector<int64_t> repeats(static_cast<size_t>(x.dim()), 1);
+  repeats.front() = times;
+  return x.repeat(repeats);
+}
+
+// Solvers of as many evaluations side by side in one batch, each on all pairs: row s * count + k is
+// pair k by solver s. Most solvers here are looked at on two pairs alone, and models like batches.
+torch::Tensor sample_side_by_side(const std::vector<NamedSolver>& solvers, size_t begin, size_t end,
+                                  const Field& field, const Pairs& pairs, int64_t count) {
+  const torch::NoGradGuard no_grad;
+  const auto many = static_cast<int64_t>(end - begin);
+  const auto per_row = [&](const auto& value) {
+    std::vector<double> values;
+    for (size_t s = begin; s < end; ++s) {
+      values.insert(values.end(), static_cast<size_t>(count), value(solvers[s].solver));
+    }
+    return values;
+  };
+  Conditions conditions;
+  for (const auto& [name, values] : slice(pairs.conditions, 0, count)) {
+    conditions[name] = repeated(values, many);
   }
+  const torch::Tensor noise = repeated(pairs.x0.slice(0, 0, count), many);
+  torch::Tensor start = torch::empty_like(noise), x = torch::empty_like(noise);
+  combine_per_sample(start, {noise}, {per_row([](const NsSolver& s) { return s.start_scale; })});
+  std::vector<torch::Tensor> terms = {start};
+  for (size_t i = 0; i < solvers[begin].solver.a.size(); ++i) {
+    const auto t = per_row([i](const NsSolver& s) { return s.times[i]; });
+    const torch::Tensor u =
+        field.velocity(i == 0 ? start : x, torch::tensor(t, torch::kDouble), conditions);
+    terms.push_back(u.contiguous());
+    std::vector<std::vector<double>> coefficients = {
+        per_row([i](const NsSolver& s) { return s.a[i]; })};
+    for (size_t j = 0; j <= i; ++j) {
+      coefficients.push_back(per_row([i, j](const NsSolver& s) { return s.b[i][j]; }));
+    }
+    x = torch::empty_like(noise);
+    combine_per_sample(x, terms, coefficients);
+  }
+  return x;
+}
+
+// The mean PSNR of each solver on the first pairs; the worst there is where one diverges.
+std::vector<double> measure(const std::vector<NamedSolver>& solvers, const Field& field,
+                            const Pairs& pairs, int64_t count,
+                            const std::function<void(size_t)>& on_measured) {
+  constexpr int64_t kBatch = 64;
+  const auto together = static_cast<size_t>(std::max<int64_t>(1, kBatch / count));
+  const torch::Tensor truth = pairs.x1.slice(0, 0, count);
+  std::vector<double> figures;
+  for (size_t begin = 0; begin < solvers.size(); begin += together) {
+    const size_t end = std::min(solvers.size(), begin + together);
+    const torch::Tensor x = sample_side_by_side(solvers, begin, end, field, pairs, count);
+    for (const auto& samples : x.split(count)) {
+      const double decibels = mean_psnr(samples, truth);
+      figures.push_back(std::isnan(decibels) ? -std::numeric_limits<double>::infinity() : decibels);
+    }
+    on_measured(end - begin);
+  }
+  return figures;
 }
 
 }  // namespace
@@ -95,12 +144,12 @@ NamedSolver best_of_catalogue(const ModelPtr& model, int nfe, const FieldDescrip
   for (const Round& round : rounds) {
     left.resize(std::min(round.contenders, left.size()));
     const int64_t count = std::min(round.pairs, pairs.count());
-    std::vector<std::pair<double, size_t>> ranking;
-    for (size_t k = 0; k < left.size(); ++k) {
-      ranking.emplace_back(-psnr_or_worst(left[k].solver, velocity, pairs, count), k);
-      done += static_cast<double>(round.pairs);
+    const auto figures = measure(left, velocity, pairs, count, [&](size_t more) {
+      done += static_cast<double>(round.pairs) * static_cast<double>(more);
       if (on_progress) on_progress(done / planned);
-    }
+    });
+    std::vector<std::pair<double, size_t>> ranking;
+    for (size_t k = 0; k < left.size(); ++k) ranking.emplace_back(-figures[k], k);
     std::sort(ranking.begin(), ranking.end());
     std::vector<NamedSolver> ranked;
     for (const auto& place : ranking) ranked.push_back(left[place.second]);

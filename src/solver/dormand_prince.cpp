@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kStages = DormandPrince::kStages;
 
 // Dormand and Prince 1980. The last stage is the new state, so its slope is the next step's first.
-constexpr double kNodes[kStages] = {0, 1. / 5, 3. / 10, 4. / 5, 8. / 9, 1, 1};
+constexpr double kStageNodes[kStages] = {0, 1. / 5, 3. / 10, 4. / 5, 8. / 9, 1, 1};
 constexpr double kStageWeights[kStages][kStages] = {
     {},
     {1. / 5},
@@ -134,7 +134,7 @@ void DormandPrince::set_step(Sample& sample, double step) const {
 
 DormandPrince::Values DormandPrince::stage_times(size_t stage) const {
   return of_each(
-      [&](const Sample& s) { return std::min(options_.end, s.time + kNodes[stage] * s.step); });
+      [&](const Sample& s) { return std::min(options_.end, s.time + kStageNodes[stage] * s.step); });
 }
 
 Combination DormandPrince::stage_state(size_t stage) const {

@@ -26,6 +26,7 @@ DistillOptions automatic(int nfe, const SchedulePtr& schedule) {
   DistillOptions options;
   options.nfe = nfe;
   options.field.schedule = schedule;
+  options.method = Method::levenberg_marquardt;
   options.iterations = 24;
   return options;
 }

@@ -24,7 +24,10 @@ class PlainObjective : public Objective {
  public:
   PlainObjective(const PlainMixture& mixture, const SchedulePtr& schedule, size_t count,
                  uint64_t seed)
-      : dimension_(mixture.dimension), field_(mixture_field(mixture, schedule)) {
+      : dimension_(mixture.dimension),
+        mixture_(mixture),
+        schedule_(schedule),
+        field_(mixture_field(mixture, schedule)) {
     const Array noise = starting_noise(*schedule, count, dimension_, seed);
     const Array data = exact_flow(mixture, *schedule, noise, 0, 1, 500);
     for (size_t i = 0; i < count; ++i) {
@@ -60,6 +63,35 @@ class PlainObjective : public Objective {
     return last;
   }
 
+  // Each change by itself, a little: only what it costs is as if it were made along the run.
+  LinearModel linearise(const NsSolver& solver, const std::vector<int64_t>& subset,
+                        const std::vector<Change>& changes, Counts* counts) const override {
+    LinearModel model;
+    model.size = sample_size();
+    for (const int64_t i : subset) {
+      Counts own;
+      const Array r = residual(solver, i, counts);
+      const std::vector<Array> jacobian = this->jacobian(solver, i, &own);
+      std::vector<Array> columns;
+      for (const Change& change : changes) {
+        columns.push_back(jacobian[index_of(change, solver.nfe())]);
+        counts->forwards += solver.nfe() - change.first_evaluation();
+      }
+      for (int column = 0; column <= solver.nfe(); ++column) {
+        const Change last{Change::What::coefficient, solver.nfe() - 1, column, 0};
+        columns.push_back(jacobian[index_of(last, solver.nfe())]);
+      }
+      model.samples.push_back(gram_of(columns, r));
+    }
+    return model;
+  }
+
+  bool has_trajectories() const override { return true; }
+  std::unique_ptr<StepwiseRun> begin_run(const std::vector<int64_t>& subset,
+                                         Counts* counts) const override {
+    return std::make_unique<Steps>(*this, subset, counts);
+  }
+
   LocalModel local_model(const NsSolver& start, const std::vector<int64_t>& subset,
                          const LocalModelOptions& options, Counts* counts) const override {
     LocalModel model;
@@ -84,6 +116,85 @@ class PlainObjective : public Objective {
   }
 
  private:
+  // The samples of a fit, one after the other.
+  class Steps : public StepwiseRun {
+   public:
+    Steps(const PlainObjective& objective, const std::vector<int64_t>& subset, Counts* counts)
+        : objective_(objective), counts_(counts) {
+      for (const int64_t i : subset) {
+        noises_.push_back(objective.noises_[static_cast<size_t>(i)]);
+      }
+      columns_.resize(noises_.size());
+    }
+    LinearModel noise_against(double time) override {
+      std::vector<std::vector<Array>> columns;
+      for (const Array& noise : noises_) columns.push_back({noise});
+      return against(columns, time);
+    }
+    void start(double scale) override {
+      states_.clear();
+      for (size_t k = 0; k < noises_.size(); ++k) {
+        states_.push_back(scale * noises_[k]);
+        columns_[k] = {states_[k]};
+      }
+    }
+    LinearModel evaluate(double time, double next_time) override {
+      for (size_t k = 0; k < states_.size(); ++k) {
+        columns_[k].push_back(objective_.field_.velocity(time, states_[k]));
+        ++counts_->forwards;
+      }
+      return against(columns_, next_time);
+    }
+    void advance(const std::vector<double>& coefficients) override {
+      for (size_t k = 0; k < states_.size(); ++k) {
+        states_[k] = coefficients[0] * columns_[k][0];
+        for (size_t j = 1; j < coefficients.size(); ++j) {
+          states_[k] = states_[k] + coefficients[j] * columns_[k][j];
+        }
+      }
+    }
+
+   private:
+    LinearModel against(const std::vector<std::vector<Array>>& columns, double time) const {
+      LinearModel model;
+      model.size = objective_.sample_size();
+      for (size_t k = 0; k < noises_.size(); ++k) {
+        model.samples.push_back(
+            objective_.gram_of(columns[k], -1.0 * objective_.state_at(noises_[k], time)));
+      }
+      return model;
+    }
+
+    const PlainObjective& objective_;
+    Counts* counts_;
+    std::vector<Array> noises_, states_;
+    std::vector<std::vector<Array>> columns_;
+  };
+
+  Array state_at(const Array& noise, double time) const {
+    return exact_flow(mixture_, *schedule_, noise, 0, time, 500);
+  }
+
+  // Where a change lies among the coefficients.
+  static size_t index_of(const Change& change, int nfe) {
+    const auto n = static_cast<size_t>(nfe), step = static_cast<size_t>(change.step);
+    const auto row = [n](size_t i) { return 2 * n + 1 + i * (i + 1) / 2; };
+    if (change.what == Change::What::start_scale) return row(n);
+    if (change.what == Change::What::time) return step;
+    return change.column == 0 ? n + 1 + step : row(step) + static_cast<size_t>(change.column) - 1;
+  }
+
+  LinearModel::Sample gram_of(const std::vector<Array>& columns, const Array& r) const {
+    LinearModel::Sample sample{squared(r), {}, Matrix(columns.size(), columns.size())};
+    for (size_t j = 0; j < columns.size(); ++j) {
+      sample.products.push_back(inner_product(columns[j], r));
+      for (size_t k = 0; k < columns.size(); ++k) {
+        sample.gram(j, k) = inner_product(columns[j], columns[k]);
+      }
+    }
+    return sample;
+  }
+
   Array sample_of(const Array& all, size_t i) const {
     const auto begin = all.values.begin() + static_cast<std::ptrdiff_t>(i * dimension_);
     return {{begin, begin + static_cast<std::ptrdiff_t>(dimension_)}};
@@ -111,13 +222,7 @@ class PlainObjective : public Objective {
     const Array r = run(solver, recorded, noises_[index]) - targets_[index];
     counts->forwards += solver.nfe();
     if (!all_finite(r)) throw Error(ErrorKind::diverged, "the state overflowed");
-    LinearModel::Sample sample{squared(r), {}, Matrix(basis.size(), basis.size())};
-    for (size_t j = 0; j < basis.size(); ++j) {
-      sample.products.push_back(inner_product(basis[j], r));
-      for (size_t k = 0; k < basis.size(); ++k)
-        sample.gram(j, k) = inner_product(basis[j], basis[k]);
-    }
-    return sample;
+    return gram_of(basis, r);
   }
 
   // One sample's part of the loss, J^T r and J^T J.
@@ -152,6 +257,8 @@ class PlainObjective : public Objective {
   }
 
   size_t dimension_;
+  PlainMixture mixture_;
+  SchedulePtr schedule_;
   PlainField field_;
   std::vector<Array> noises_, targets_;
 };

@@ -27,6 +27,7 @@ DistillOptions lm_options(int nfe) {
   DistillOptions options;
   options.nfe = nfe;
   options.starts = {named_start("midpoint", nfe)};
+  options.method = Method::levenberg_marquardt;
   options.iterations = 25;
   return options;
 }

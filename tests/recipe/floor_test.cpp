@@ -15,6 +15,7 @@ DistillSummary distil_from_midpoint(int nfe, int64_t most_forwards) {
   const ModelPtr model = mixture_model(random_mixture({}), fm_ot_schedule(), Prediction::velocity);
   ModelDistillOptions options;
   options.nfe = nfe;
+  options.method = Method::levenberg_marquardt;
   options.starts = {{"midpoint", testing::start_solver("midpoint", nfe)}};
   options.most_forwards = most_forwards;
   options.training_plan = {512, 11};

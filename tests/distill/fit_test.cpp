@@ -1,0 +1,84 @@
+// The fit on problems whose trajectories are known in closed form.
+
+#include "bespoke/distill/fit.h"
+
+#include <gtest/gtest.h>
+
+#include "bespoke/base/error.h"
+#include "bespoke/base/mean.h"
+#include "bespoke/solver/catalogue.h"
+#include "bespoke/solver/grid.h"
+#include "plain_problem.h"
+
+namespace bespoke {
+namespace {
+
+using testing::PlainObjective;
+
+constexpr char kRange[] = "lambda-range:from=-2.5,to=4";
+
+double loss_of(const Objective& objective, const NsSolver& solver) {
+  Counts counts;
+  return detail::mean(objective.log_errors(solver, first_samples(objective), &counts));
+}
+
+TEST(Fit, BeatsTheCatalogueOnItsOwnTimes) {
+  for (const auto& schedule : {fm_ot_schedule(), cosine_schedule(), vp_schedule()}) {
+    const PlainObjective training(testing::plain_mixture(), schedule, 48, 1);
+    const PlainObjective held_out(testing::plain_mixture(), schedule, 48, 2);
+    const auto times = make_grid(kRange, 6, *schedule);
+    Counts counts;
+    const FittedSolver fitted =
+        fit_solver(training, first_samples(training), times, {}, &counts);
+    EXPECT_EQ(counts.forwards, 48 * 6);
+    EXPECT_EQ(counts.vjps, 0);
+    EXPECT_NO_THROW(fitted.solver.validate());
+    EXPECT_NEAR(fitted.loss, loss_of(training, fitted.solver), 1e-6);
+    for (const auto* name : {"ddim", "dpm++2m", "unipc3-bh2"}) {
+      const NsSolver usual = make_solver(name, {6, schedule, kRange});
+      EXPECT_LT(loss_of(held_out, fitted.solver), loss_of(held_out, usual) - 1)
+          << name << " on " << schedule->name();
+    }
+  }
+}
+
+// All of a single Gaussian's velocities are multiples of x_0: every matrix is singular, and yet any
+// solver of them can be exact.
+TEST(Fit, SolvesSingularStepsExactly) {
+  const auto gaussian = testing::plain_mixture({6, 1, 7, 0.0, 0.3, 0.3});
+  const PlainObjective objective(gaussian, fm_ot_schedule(), 8, 1);
+  Counts counts;
+  const FittedSolver fitted = fit_solver(objective, first_samples(objective),
+                                         make_grid(kRange, 4, *fm_ot_schedule()), {}, &counts);
+  EXPECT_LT(fitted.loss, -20);
+}
+
+TEST(Fit, KeepsTheStartScaleAtOneWhereAsked) {
+  const PlainObjective objective(testing::plain_mixture(), fm_ot_schedule(), 32, 1);
+  const auto times = make_grid(kRange, 5, *fm_ot_schedule());
+  Counts counts;
+  FitOptions options;
+  EXPECT_NE(fit_solver(objective, first_samples(objective), times, options, &counts)
+                .solver.start_scale,
+            1);
+  options.free_start_scale = false;
+  EXPECT_EQ(fit_solver(objective, first_samples(objective), times, options, &counts)
+                .solver.start_scale,
+            1);
+}
+
+TEST(Fit, SaysHowManySamplesItNeeds) {
+  const PlainObjective objective(testing::plain_mixture(), fm_ot_schedule(), 8, 1);
+  Counts counts;
+  try {
+    fit_solver(objective, {0}, make_grid(kRange, 12, *fm_ot_schedule()), {}, &counts);
+    FAIL() << "13 unknowns were fitted to 6 numbers";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::bad_input);
+    EXPECT_NE(std::string(error.what()).find("at least 3 samples"), std::string::npos)
+        << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace bespoke
