@@ -14,18 +14,18 @@
 namespace bespoke {
 namespace {
 
-using Array = std::vector<std::vector<double>>;  // [sample][dimension]
+using Rows = std::vector<std::vector<double>>;  // [sample][dimension]
 using Velocity = std::function<std::vector<double>(double t, const std::vector<double>& x)>;
 
 struct PlainOutcome {
-  Array x;
+  Rows x;
   std::vector<int64_t> evaluations, calls;
 };
 
 // The whole driver on plain vectors: the few array operations the class asks for.
 class PlainRun {
  public:
-  PlainRun(std::vector<Velocity> fields, Array x0, const DormandPrinceOptions& options)
+  PlainRun(std::vector<Velocity> fields, Rows x0, const DormandPrinceOptions& options)
       : fields_(std::move(fields)),
         tolerances_(options.tolerances),
         control_(static_cast<int64_t>(x0.size()), options),
@@ -47,8 +47,8 @@ class PlainRun {
   }
 
  private:
-  Array evaluate(const std::vector<double>& t, const Array& x) {
-    Array u;
+  Rows evaluate(const std::vector<double>& t, const Rows& x) {
+    Rows u;
     for (size_t k = 0; k < x.size(); ++k) {
       const auto number = static_cast<size_t>(control_.active()[k]);
       ++outcome_.calls[number];
@@ -57,10 +57,10 @@ class PlainRun {
     return u;
   }
 
-  Array combined(const Combination& sum) const {
-    Array result(x_.size(), std::vector<double>(x_[0].size(), 0));
+  Rows combined(const Combination& sum) const {
+    Rows result(x_.size(), std::vector<double>(x_[0].size(), 0));
     for (size_t i = 0; i < sum.terms.size(); ++i) {
-      const Array& term = sum.terms[i] == 0 ? x_ : slopes_[sum.terms[i] - 1];
+      const Rows& term = sum.terms[i] == 0 ? x_ : slopes_[sum.terms[i] - 1];
       for (size_t k = 0; k < x_.size(); ++k) {
         for (size_t d = 0; d < x_[k].size(); ++d) {
           result[k][d] += sum.coefficients[i][k] * term[k][d];
@@ -70,7 +70,7 @@ class PlainRun {
     return result;
   }
 
-  std::vector<double> norms(const Array& values, const Array& y) const {
+  std::vector<double> norms(const Rows& values, const Rows& y) const {
     std::vector<double> norms;
     for (size_t k = 0; k < x_.size(); ++k) {
       double total = 0;
@@ -86,7 +86,7 @@ class PlainRun {
   void begin() {
     slopes_ = {evaluate(control_.times(), x_)};
     control_.guess(norms(x_, x_), norms(slopes_[0], x_));
-    Array change = evaluate(control_.guess_times(), combined(control_.guess_state()));
+    Rows change = evaluate(control_.guess_times(), combined(control_.guess_state()));
     for (size_t k = 0; k < x_.size(); ++k) {
       for (size_t d = 0; d < x_[k].size(); ++d) change[k][d] -= slopes_[0][k][d];
     }
@@ -94,7 +94,7 @@ class PlainRun {
   }
 
   void attempt() {
-    Array y;
+    Rows y;
     for (size_t stage = 1; stage < DormandPrince::kStages; ++stage) {
       y = combined(control_.stage_state(stage));
       slopes_.push_back(evaluate(control_.stage_times(stage), y));
@@ -113,7 +113,7 @@ class PlainRun {
       outcome_.x[static_cast<size_t>(control_.active()[static_cast<size_t>(k)])] =
           x_[static_cast<size_t>(k)];
     }
-    Array x, slope;
+    Rows x, slope;
     for (const int64_t k : control_.retire()) {
       x.push_back(x_[static_cast<size_t>(k)]);
       slope.push_back(slopes_[0][static_cast<size_t>(k)]);
@@ -125,8 +125,8 @@ class PlainRun {
   std::vector<Velocity> fields_;
   Tolerances tolerances_;
   DormandPrince control_;
-  Array x_;
-  std::vector<Array> slopes_;
+  Rows x_;
+  std::vector<Rows> slopes_;
   PlainOutcome outcome_;
 };
 
@@ -200,7 +200,7 @@ TEST(DormandPrince, ErrorFallsAtFifthOrderWithTheEvaluations) {
 
 TEST(DormandPrince, ASampleDoesNotDependOnTheOthers) {
   const std::vector<Velocity> fields = {turning(1), turning(40), growing(-3), turning(7)};
-  const Array x0 = {{1, 0}, {0, 2}, {3, 1}, {-1, 1}};
+  const Rows x0 = {{1, 0}, {0, 2}, {3, 1}, {-1, 1}};
   const auto together = PlainRun(fields, x0, within(1e-7)).run();
   for (size_t k = 0; k < fields.size(); ++k) {
     const auto alone = PlainRun({fields[k]}, {x0[k]}, within(1e-7)).run();
