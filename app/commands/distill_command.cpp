@@ -37,18 +37,22 @@ struct TrainingData {
   nlohmann::json provenance;
 };
 
-TrainingData load_training_data(const DistillCommandOptions& options, const OpenModel& open) {
-  std::string folder = options.pairs;
-  if (folder.empty()) {
-    folder = options.output + "/pairs";
-    make_default_pairs(open, options.model.batch, options.conditions, folder);
-  }
+nlohmann::json describe_pairs(const PairPlan& plan, const TrainingData& data) {
+  return {{"train", data.train.count()},
+          {"validation", data.validation.count()},
+          {"tolerance", plan.tolerances.rtol},
+          {"seeds", {plan.train.seed, plan.validation.seed}},
+          {"conditions", plan.conditions}};
+}
+
+TrainingData read_training_data(const std::string& folder, int64_t most_pairs,
+                                const OpenModel& open) {
   TrainingData data;
   const PairOwner owner = {open.identity(), open.guidance};
   const auto read = [&](Split split, int64_t count) {
     return read_pairs(folder, split, owner, count).to(open.device, open.state_dtype());
   };
-  data.train = read(Split::train, options.most_pairs);
+  data.train = read(Split::train, most_pairs);
   const PairManifest manifest = read_pair_manifest(folder);
   if (manifest.plan.validation.count == 0) {
     throw bad_input(
@@ -57,11 +61,28 @@ TrainingData load_training_data(const DistillCommandOptions& options, const Open
         folder);
   }
   data.validation = read(Split::validation, 0);
-  data.provenance = {{"train", data.train.count()},
-                     {"validation", data.validation.count()},
-                     {"tolerance", manifest.plan.tolerances.rtol},
-                     {"seeds", {manifest.plan.train.seed, manifest.plan.validation.seed}},
-                     {"conditions", manifest.plan.conditions}};
+  data.provenance = describe_pairs(manifest.plan, data);
+  return data;
+}
+
+// Pairs of a folder, or made now: a few in memory for methods that need no more, or a folder of
+// hundreds.
+TrainingData load_training_data(const DistillCommandOptions& options, const OpenModel& open) {
+  if (!options.pairs.empty()) return read_training_data(options.pairs, options.most_pairs, open);
+  const Method method = parse_method(options.method);
+  if (method == Method::levenberg_marquardt || method == Method::adam) {
+    const std::string folder = options.output + "/pairs";
+    make_default_pairs(open, options.model.batch, options.conditions, folder);
+    return read_training_data(folder, options.most_pairs, open);
+  }
+  MadePairs made = make_pairs_now(open, options.model.batch, options.conditions, options.samples);
+  TrainingData data;
+  data.train = made.train.to(open.device, open.state_dtype());
+  data.validation = made.validation.to(open.device, open.state_dtype());
+  data.provenance = describe_pairs(made.plan, data);
+  const int64_t evaluations = made.train.evaluations.sum().item<int64_t>() +
+                              made.validation.evaluations.sum().item<int64_t>();
+  data.provenance["reference_evaluations"] = evaluations;
   return data;
 }
 
@@ -188,7 +209,10 @@ nlohmann::json resolved_options(const DistillCommandOptions& options, const Open
           {"seed", options.seed}};
 }
 
-void warn_of_few_pairs(const TrainingData& data, const Family& family) {
+// Methods that look at one number a sample need more of them than there are parameters.
+void warn_of_few_pairs(const TrainingData& data, const ModelDistillOptions& options) {
+  const Family& family = *options.family;
+  if (options.method == Method::fit || options.method == Method::direct) return;
   const auto parameters = static_cast<int64_t>(family.parameter_count());
   if (data.train.count() >= parameters) return;
   fmt::print(stderr,
@@ -248,7 +272,7 @@ Outcome distill_one(Session& session, int nfe, const NsSolver* neighbour) {
   const auto& options = session.options;
   const std::filesystem::path folder(options.output);
   ModelDistillOptions settings = distill_options(options, session.open, nfe, session.decoded);
-  warn_of_few_pairs(session.data, *settings.family);
+  warn_of_few_pairs(session.data, settings);
   DistillRun run(distillation_folder(folder, nfe));
   Outcome outcome;
   outcome.nfe = nfe;

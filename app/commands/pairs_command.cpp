@@ -12,6 +12,7 @@
 #include "bespoke/base/random.h"
 #include "bespoke/base/sha256.h"
 #include "bespoke/io/tensor_file.h"
+#include "bespoke/recipe/distill_model.h"
 #include "bespoke/recipe/pair_store.h"
 #include "commands/commands.h"
 #include "commands/pairs_command.h"
@@ -140,12 +141,16 @@ PairPlan plan_of(const PairsCommandOptions& options, const OpenModel& open) {
   return plan;
 }
 
+Conditions dealt(const ConditionDeals& deals, Split split, int64_t begin, int64_t end) {
+  Conditions conditions;
+  for (const auto& [name, deal] : deals) conditions[name] = deal.of(split, begin, end);
+  return conditions;
+}
+
 PairReport make_with_progress(const PairsCommandOptions& options, const OpenModel& open,
                               const PairPlan& plan, const ConditionDeals& deals) {
   const auto conditions = [&](Split split, int64_t begin, int64_t end) {
-    Conditions dealt;
-    for (const auto& [name, deal] : deals) dealt[name] = deal.of(split, begin, end);
-    return dealt;
+    return dealt(deals, split, begin, end);
   };
   Progress progress("pairs");
   PairRun run;
@@ -195,6 +200,37 @@ void make_default_pairs(const OpenModel& open, int64_t batch,
   options.model.batch = batch;
   options.output = folder;
   report_pairs(options, open);
+}
+
+MadePairs make_pairs_now(const OpenModel& open, int64_t batch,
+                         const std::vector<std::string>& conditions, int64_t samples) {
+  const ModelDistillOptions defaults;
+  PairsCommandOptions options;
+  options.tolerance = defaults.tolerances.rtol;
+  options.plan.train.count = samples;
+  options.plan.validation.count = defaults.validation_plan.count;
+  MadePairs made;
+  made.plan = plan_of(options, open);
+  const ConditionDeals deals = deal_conditions(open.card.conditions, conditions, made.plan);
+  made.plan.conditions = policy_of(deals);
+  const ModelPtr model = guided_for(open, deals);
+  const auto make = [&](Split split, const SplitPlan& plan) {
+    Progress progress(fmt::format("the model's own samples, to {}", to_string(split)));
+    PairSource source;
+    source.seed = plan.seed;
+    source.count = plan.count;
+    source.conditions = dealt(deals, split, 0, plan.count);
+    source.tolerances = made.plan.tolerances;
+    source.trajectories = split == Split::train;
+    PairRun run;
+    run.batch = batch;
+    run.device = open.device;
+    run.on_progress = [&](double done) { progress.update(done); };
+    return make_pairs(model, source, run);
+  };
+  made.train = make(Split::train, made.plan.train);
+  made.validation = make(Split::validation, made.plan.validation);
+  return made;
 }
 
 void add_pairs_command(CLI::App& app) {

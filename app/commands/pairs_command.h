@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "bespoke/recipe/pair_manifest.h"
+#include "bespoke/recipe/pairs.h"
 #include "options/model_options.h"
 
 namespace bespoke {
@@ -12,5 +14,13 @@ namespace bespoke {
 // option at its default.
 void make_default_pairs(const OpenModel& open, int64_t batch,
                         const std::vector<std::string>& conditions, const std::string& folder);
+
+// Pairs in memory, the training pairs with their trajectories, and what they are.
+struct MadePairs {
+  PairPlan plan;
+  Pairs train, validation;
+};
+MadePairs make_pairs_now(const OpenModel& open, int64_t batch,
+                         const std::vector<std::string>& conditions, int64_t samples);
 
 }  // namespace bespoke

@@ -59,7 +59,12 @@ void DistillCommandOptions::add_to(CLI::App& command) {
   command.add_option("--cond", conditions,
                      "conditions of the pairs, where they are made now: as for 'bespoke pairs'");
   command.add_option("--pairs", pairs,
-                     "folder made by 'bespoke pairs'; default: made now, in the run's folder");
+                     "folder made by 'bespoke pairs'; default: made now, in memory for direct and "
+                     "fit, in the run's folder for lm and adam");
+  command
+      .add_option("--samples", samples,
+                  "samples of the model to learn from, where direct and fit make them now")
+      ->capture_default_str();
   command.add_option("--nfe", nfe, "evaluations, one or a list such as 4-20+2")
       ->capture_default_str();
   command
@@ -95,11 +100,13 @@ void DistillCommandOptions::add_to(CLI::App& command) {
       ->capture_default_str();
   command.add_option(
       "--iterations", iterations,
-      "of each start, at most; default 60 (lm, ends by itself before) or 15000 (adam)");
+      "of each start, at most; default 8 (direct) or 60 (lm), which mostly end by themselves before, "
+      "or 15000 (adam)");
   command.add_option("--train-batch", batch,
-                     "pairs of one iteration; default 128 (lm) or 40 (adam)");
-  command.add_option("--max-forwards", most_forwards,
-                     "model evaluations to spend on training, counted per sample; default any");
+                     "pairs of one iteration; default 16 (direct), 128 (lm) or 40 (adam)");
+  command.add_option("--calls", most_forwards,
+                     "model calls to spend on training, counted per sample: no iteration begins "
+                     "beyond; default any");
   command.add_option("--max-pairs", most_pairs, "use only the first training pairs");
   command
       .add_option("--memory", memory,
@@ -125,9 +132,10 @@ void DistillCommandOptions::check_numbers() const {
   if (!pairs.empty() && !conditions.empty()) {
     throw usage_error("--pairs brings its own conditions; leave out --cond");
   }
+  if (samples < 1) throw usage_error("--samples must be at least 1, found {}", samples);
   if (iterations < 0 || batch < 0 || most_forwards < 0 || most_pairs < 0 || seed < 0) {
     throw usage_error(
-        "--iterations, --train-batch, --max-forwards, --max-pairs and --seed must "
+        "--iterations, --train-batch, --calls, --max-pairs and --seed must "
         "not be negative");
   }
 }

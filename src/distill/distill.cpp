@@ -50,6 +50,7 @@ class Distillation {
     }
     const auto chosen = static_cast<size_t>(state_.chosen);
     const Ending ending = advance(chosen, iterations());
+    if (options_.method == Method::direct && ending != Ending::stopped) polish(chosen);
     return summary(chosen, ending);
   }
 
@@ -61,6 +62,11 @@ class Distillation {
     constexpr int64_t kDirect = 1, kLm = 3, kAdam = 100;
     if (options_.validation_interval > 0) return options_.validation_interval;
     return adam() ? kAdam : lm() ? kLm : kDirect;
+  }
+
+  int patience() const {
+    constexpr int kDirect = 2, kLm = 4;
+    return options_.patience > 0 ? options_.patience : lm() ? kLm : kDirect;
   }
 
   void begin() {
@@ -189,7 +195,7 @@ class Distillation {
     StartState& start = state_.starts[index];
     while (true) {
       if (start.diverged) return Ending::diverged;
-      if (!adam() && start.stale >= options_.patience) return Ending::converged;
+      if (!adam() && start.stale >= patience()) return Ending::converged;
       if (start.iteration >= until) return Ending::iterations;
       if (options_.most_forwards > 0 && state_.training.forwards >= options_.most_forwards) {
         return Ending::forwards;
@@ -280,6 +286,22 @@ class Distillation {
       start.best_psnr = start.validation_psnr;
       start.best_theta = start.theta;
     }
+  }
+
+  // Iterations fit the last step to their own few samples; here it is fitted to all.
+  void polish(size_t index) {
+    StartState& start = state_.starts[index];
+    if (!training_.is_linear() || family_->last_step().empty()) return;
+    LinearModel last = training_.last_step(family_->solver(start.best_theta),
+                                           first_samples(training_), &state_.training);
+    last.floor = options_.direct.smoothing * last.typical_square();
+    const std::vector<double> change = best_change(last);
+    std::vector<double> theta = start.best_theta;
+    for (size_t i = 0; i < change.size(); ++i) theta[family_->last_step()[i]] += change[i];
+    const double psnr = validation_psnr(theta);
+    if (!(psnr > start.best_psnr)) return;
+    start.best_psnr = psnr;
+    start.best_theta = theta;
   }
 
   double validation_psnr(const std::vector<double>& theta) {

@@ -11,6 +11,12 @@ namespace bespoke {
 
 namespace {
 
+// The fit is a start where no other is given.
+bool needs_trajectories(const ModelDistillOptions& options) {
+  const bool fits = options.method == Method::fit || options.method == Method::direct;
+  return fits && options.starts.empty();
+}
+
 Pairs pairs_for(const ModelPtr& model, const ModelDistillOptions& options, Split split) {
   const bool train = split == Split::train;
   const std::optional<Pairs>& given = train ? options.training : options.validation;
@@ -20,6 +26,7 @@ Pairs pairs_for(const ModelPtr& model, const ModelDistillOptions& options, Split
   source.seed = plan.seed;
   source.count = plan.count;
   source.tolerances = options.tolerances;
+  source.trajectories = train && needs_trajectories(options);
   if (options.conditions) source.conditions = options.conditions(split, 0, plan.count);
   PairRun run;
   run.batch = options.objective.device_batch;

@@ -2,6 +2,8 @@
 
 #include <torch/torch.h>
 
+#include <utility>
+
 #include "bespoke/sample/in_batches.h"
 
 namespace bespoke {
@@ -17,11 +19,15 @@ Pairs make_pairs(const ModelPtr& model, const PairSource& source, const PairRun&
                             static_cast<uint64_t>(source.first), source.count)
                  .to(state_dtype(*model));
   pairs.conditions = source.conditions;
-  const ReferenceResult result =
-      reference_in_batches(model, pairs.x0.to(run.device), source.conditions, source.tolerances,
-                           {run.batch, source.first, run.on_progress, {}});
+  const auto in_batches = source.trajectories ? trajectories_in_batches : reference_in_batches;
+  ReferenceResult result =
+      in_batches(model, pairs.x0.to(run.device), source.conditions, source.tolerances,
+                 {run.batch, source.first, run.on_progress, {}});
   pairs.x1 = result.x.to(pairs.x0.scalar_type());
   pairs.evaluations = result.evaluations;
+  if (source.trajectories) {
+    pairs.trajectories = std::make_shared<DenseTrajectories>(std::move(result.trajectories));
+  }
   return pairs;
 }
 

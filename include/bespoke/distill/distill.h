@@ -53,17 +53,18 @@ struct DistillOptions {
   LmOptions lm;
   AdamOptions adam;
 
-  // At most; 0 takes the optimiser's own number: 60 for Levenberg-Marquardt, which mostly ends by
-  // itself before, 15,000 for Adam.
+  // At most; 0 takes the method's own number: 8 for direct and 60 for Levenberg-Marquardt, which
+  // mostly end by themselves before, 15,000 for Adam.
   int64_t iterations = 0;
   int64_t most_iterations() const;
   // Training forwards at most, 0 for no limit: no iteration begins beyond.
   int64_t most_forwards = 0;
-  // Iterations between measurements on the validation pairs; 0 takes the optimiser's own, 3 or 100.
+  // Iterations between measurements on the validation pairs; 0 takes the method's own: 1, 3 or 100.
   int64_t validation_interval = 0;
-  // Ends Levenberg-Marquardt after this many measurements in a row without a gain of `least_gain`
-  // decibels. Adam runs its schedule to the end.
-  int patience = 4;
+  // Ends a search after this many measurements in a row without a gain of `least_gain` decibels; 0
+  // takes the method's own, 2 for direct and 4 for Levenberg-Marquardt. Adam runs its schedule to
+  // the end.
+  int patience = 0;
   double least_gain = 0.05;
 
   uint64_t seed = 0;

@@ -14,11 +14,11 @@ namespace bespoke {
 // How to distil a solver for a model. Every option has a default that works; `field` is filled in
 // from the model where it has no schedule.
 struct ModelDistillOptions : DistillOptions {
-  // Pairs to train on and to choose the best solver by. Where there are none they are made: as many
-  // as these plans say, from their seeds.
+  // Pairs to train on and to choose the best solver by. Where there are none they are made, with
+  // their trajectories, as many as these plans say; a method with gradients needs hundreds.
   std::optional<Pairs> training, validation;
-  SplitPlan training_plan = PairPlan().train, validation_plan = PairPlan().validation;
-  Tolerances tolerances;
+  SplitPlan training_plan = {64, 1}, validation_plan = {32, 2};
+  Tolerances tolerances = {1e-4, 1e-4};
   // The conditions of pairs made now; null: none.
   PairConditions conditions;
 
@@ -30,7 +30,8 @@ struct ModelDistillOptions : DistillOptions {
 };
 
 // Finds the solver of `nfe` evaluations that best reproduces the model's own samples. The model,
-// guided where it is to be, stays as it is; it needs gradients in x and t.
+// guided where it is to be, stays as it is; lm and adam need its gradients in x and t, fit and direct
+// only call it.
 DistillSummary distill(const ModelPtr& model, const ModelDistillOptions& options = {},
                        DistillState state = {});
 

@@ -31,6 +31,7 @@ struct PairSource {
   int64_t first = 0, count = 520;
   Conditions conditions;  // [count, ...] each
   Tolerances tolerances;
+  bool trajectories = false;  // keep them too, which the fit needs
 };
 
 // How to compute them, which decides none of their bits where the model's do not depend on it.
