@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 
@@ -22,7 +23,7 @@ void on_signal(int signal) {
 }
 
 std::string duration(double seconds) {
-  const auto whole = static_cast<int64_t>(seconds + 0.5);
+  const int64_t whole = std::llround(seconds);
   return whole < 60 ? fmt::format("{} s", whole)
                     : fmt::format("{}:{:02} min", whole / 60, whole % 60);
 }

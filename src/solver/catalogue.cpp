@@ -1,5 +1,6 @@
 #include "bespoke/solver/catalogue.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -363,7 +364,7 @@ NsSolver make_solver(const std::string& name, const SolverRequest& request) {
 }
 
 NsSolver make_solver_via(const CatalogueEntry& entry, const SolverRequest& request,
-                         SchedulePtr via) {
+                         const SchedulePtr& via) {
   SolverRequest there = request;
   there.schedule = via;
   // Where `via` has more noise than the model's schedule, the run starts at the model's own end.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -61,6 +62,6 @@ NsSolver make_solver(const std::string& name, const SolverRequest& request);
 // As make_solver, but the method runs in the coordinates of another schedule, `via`, on a grid in
 // that schedule's time: any scale-time solver.
 NsSolver make_solver_via(const CatalogueEntry& entry, const SolverRequest& request,
-                         SchedulePtr via);
+                         const SchedulePtr& via);
 
 }  // namespace bespoke
