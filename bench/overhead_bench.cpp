@@ -3,11 +3,11 @@
 #include <torch/torch.h>
 
 #include <chrono>
-#include <memory>
 #include <utility>
 #include <vector>
 
 #include "bespoke/model/fields.h"
+#include "bespoke/model/function_model.h"
 #include "bespoke/sample/sampler.h"
 #include "bespoke/solver/catalogue.h"
 #include "bespoke/tensor/noise.h"
@@ -24,43 +24,26 @@ constexpr int64_t kBatch = 16;
 constexpr int kEvaluations = 8;
 constexpr auto kCostPerSample = std::chrono::milliseconds(1);
 
-// A small network in float32, as far as time goes.
-class BusyModel : public Model {
- public:
-  BusyModel(std::vector<int64_t> shape, Prediction prediction)
-      : shape_(std::move(shape)), prediction_(prediction) {}
-
-  torch::Tensor predict(const torch::Tensor& x, const torch::Tensor&,
-                        const Conditions&) const override {
+// A small network in float32, as far as time goes; `busy` is told the time spent inside.
+ModelPtr busy_model(Prediction prediction, const std::vector<int64_t>& shape, Seconds& busy) {
+  const auto predict = [&busy](const torch::Tensor& x, const torch::Tensor&, const Conditions&) {
     const auto start = Clock::now();
     torch::Tensor output = 0.5 * x;
     while (Clock::now() - start < x.size(0) * kCostPerSample) {
     }
-    busy_ += Clock::now() - start;
+    busy += Clock::now() - start;
     return output;
-  }
-
-  Prediction prediction() const override { return prediction_; }
-  SchedulePtr schedule() const override { return schedule_; }
-  std::vector<int64_t> sample_shape() const override { return shape_; }
-  torch::ScalarType dtype() const override { return torch::kFloat; }
-
-  // The time spent inside since the last call.
-  double take_busy_seconds() const { return std::exchange(busy_, Seconds(0)).count(); }
-
- private:
-  std::vector<int64_t> shape_;
-  Prediction prediction_;
-  SchedulePtr schedule_ = vp_schedule();
-  mutable Seconds busy_{0};
-};
+  };
+  return function_model(prediction, vp_schedule(), shape, predict);
+}
 
 // Combination, bookkeeping and, for a model that predicts noise, conversion to a velocity, against
 // the model's own time for one batch. The starting noise is drawn once per batch, whatever the
 // solver, and is counted apart.
 void sampling_overhead(benchmark::State& state, Prediction prediction) {
   const std::vector<int64_t> shape = {3, state.range(0), state.range(0)};
-  const auto model = std::make_shared<BusyModel>(shape, prediction);
+  Seconds busy(0);
+  const ModelPtr model = busy_model(prediction, shape, busy);
   const VelocityField field(model);
   SolverRequest request;
   request.nfe = kEvaluations;
@@ -75,7 +58,7 @@ void sampling_overhead(benchmark::State& state, Prediction prediction) {
     benchmark::DoNotOptimize(sample(solver, field, noise));
     const auto end = Clock::now();
     const double sampling = Seconds(end - drawn).count();
-    outside.push_back(1 - model->take_busy_seconds() / sampling);
+    outside.push_back(1 - std::exchange(busy, Seconds(0)).count() / sampling);
     drawing.push_back(Seconds(drawn - start).count() / sampling);
     state.SetIterationTime(sampling);
   }
