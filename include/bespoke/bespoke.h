@@ -40,6 +40,7 @@
 #include "bespoke/report/table.h"
 #include "bespoke/report/training_curve.h"
 #include "bespoke/sample/adjoint.h"
+#include "bespoke/sample/dense_trajectories.h"
 #include "bespoke/sample/in_batches.h"
 #include "bespoke/sample/reference.h"
 #include "bespoke/sample/sampler.h"

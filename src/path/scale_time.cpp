@@ -35,4 +35,10 @@ ScaleTimePtr schedule_change(SchedulePtr from, SchedulePtr to) {
   return std::make_shared<ScheduleChange>(std::move(from), std::move(to));
 }
 
+ScaleTimePoint from_fm_ot(const Schedule& schedule, double t) {
+  const SchedulePoint p = schedule.at(t);
+  const double s = p.alpha + p.sigma;
+  return {p.alpha / s, s, p.wronskian() / (s * s), p.alpha_dot + p.sigma_dot};
+}
+
 }  // namespace bespoke

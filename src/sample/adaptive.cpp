@@ -1,36 +1,78 @@
+#include "adaptive.h"
+
 #include <torch/torch.h>
 
-#include "bespoke/sample/reference.h"
+#include <utility>
+#include <vector>
+
 #include "bespoke/solver/dormand_prince.h"
 #include "bespoke/tensor/combine.h"
 
 namespace bespoke {
 
+using namespace detail;
+
 namespace {
 
 using Values = DormandPrince::Values;
+
+// Collects the accepted steps of every sample, on the CPU. A row of x, slope or middle belongs to
+// the sample whose number `samples` has there.
+class StepRecorder {
+ public:
+  StepRecorder(int64_t count, torch::ScalarType type)
+      : steps_(static_cast<size_t>(count)), type_(type) {}
+
+  void add_ends(const std::vector<int64_t>& samples, const Values& times, const torch::Tensor& x,
+                const torch::Tensor& slope) {
+    for (size_t k = 0; k < samples.size(); ++k) of(samples[k]).times.push_back(times[k]);
+    append(samples, x, &RecordedSteps::states);
+    append(samples, slope, &RecordedSteps::slopes);
+  }
+
+  void add_middles(const std::vector<int64_t>& samples, const torch::Tensor& middle) {
+    append(samples, middle, &RecordedSteps::middles);
+  }
+
+  std::vector<RecordedSteps> take() { return std::move(steps_); }
+
+ private:
+  RecordedSteps& of(int64_t sample) { return steps_[static_cast<size_t>(sample)]; }
+
+  void append(const std::vector<int64_t>& samples, const torch::Tensor& rows,
+              std::vector<torch::Tensor> RecordedSteps::*part) {
+    const torch::Tensor kept = rows.to(torch::kCPU, type_);
+    for (size_t k = 0; k < samples.size(); ++k) {
+      (of(samples[k]).*part).push_back(kept[static_cast<int64_t>(k)]);
+    }
+  }
+
+  std::vector<RecordedSteps> steps_;
+  torch::ScalarType type_;
+};
 
 // The arrays of a Dormand-Prince run: rows are the samples still on their way.
 class AdaptiveRun {
  public:
   AdaptiveRun(const Field& field, const torch::Tensor& x0, const Conditions& conditions,
-              const ReferenceOptions& options)
+              const ReferenceOptions& options, torch::ScalarType kept_type)
       : field_(field),
         options_(options),
         control_(x0.size(0), {options.tolerances, options.start, options.end,
                               options.most_evaluations, options.first_sample}),
         conditions_(conditions),
         x_(x0.to(torch::kDouble).clone().contiguous()),
-        result_(torch::empty_like(x0, torch::kDouble)) {}
+        result_(torch::empty_like(x0, torch::kDouble)),
+        recorder_(options.record ? x0.size(0) : 0, kept_type) {}
 
-  ReferenceResult run() {
+  AdaptiveResult run() {
     if (!control_.done()) begin();
     while (!control_.done()) {
       attempt();
       retire();
       if (options_.on_progress) options_.on_progress(control_.progress());
     }
-    return {result_, torch::tensor(control_.evaluations(), torch::kLong)};
+    return {result_, torch::tensor(control_.evaluations(), torch::kLong), recorder_.take()};
   }
 
  private:
@@ -64,6 +106,7 @@ class AdaptiveRun {
     control_.guess(norms({x_}, {ones}, x_), norms(slopes_, {ones}, x_));
     const auto slope = evaluate(combined(control_.guess_state()), control_.guess_times());
     control_.begin(norms({slope, slopes_[0]}, {ones, minus}, x_));
+    if (options_.record) recorder_.add_ends(control_.active(), control_.times(), x_, slopes_[0]);
   }
 
   // One attempted step of every active sample.
@@ -74,10 +117,29 @@ class AdaptiveRun {
       slopes_.push_back(evaluate(y, control_.stage_times(stage)));
     }
     const Combination error = control_.error();
-    const auto accepted = control_.decide(norms(terms_of(error), error.coefficients, y));
+    const auto error_norms = norms(terms_of(error), error.coefficients, y);
+    const auto middle = options_.record ? combined(control_.middle()) : torch::Tensor();
+    const auto accepted = control_.decide(error_norms);
     const auto mask = per_sample(as_mask(accepted).to(y.device()), y.dim());
     x_ = torch::where(mask, y, x_);
     slopes_ = {torch::where(mask, slopes_.back(), slopes_.front())};
+    if (options_.record) record(accepted, middle);
+  }
+
+  void record(const std::vector<bool>& accepted, const torch::Tensor& middle) {
+    std::vector<int64_t> positions, samples;
+    Values times;
+    const Values now = control_.times();
+    for (size_t k = 0; k < accepted.size(); ++k) {
+      if (!accepted[k]) continue;
+      positions.push_back(static_cast<int64_t>(k));
+      samples.push_back(control_.active()[k]);
+      times.push_back(now[k]);
+    }
+    if (samples.empty()) return;
+    const auto rows = torch::tensor(positions, torch::kLong).to(middle.device());
+    recorder_.add_middles(samples, middle.index_select(0, rows));
+    recorder_.add_ends(samples, times, x_.index_select(0, rows), slopes_[0].index_select(0, rows));
   }
 
   static torch::Tensor as_mask(const std::vector<bool>& accepted) {
@@ -105,14 +167,29 @@ class AdaptiveRun {
   Conditions conditions_;
   torch::Tensor x_, result_;
   std::vector<torch::Tensor> slopes_;  // of the stages so far
+  StepRecorder recorder_;
 };
 
 }  // namespace
 
+AdaptiveResult detail::run_adaptive(const Field& field, const torch::Tensor& x0,
+                                    const Conditions& conditions, const ReferenceOptions& options,
+                                    torch::ScalarType kept_type) {
+  const torch::NoGradGuard no_grad;
+  return AdaptiveRun(field, x0, conditions, options, kept_type).run();
+}
+
+torch::ScalarType detail::kept_type(const torch::Tensor& x0) {
+  return x0.scalar_type() == torch::kDouble ? torch::kDouble : torch::kFloat;
+}
+
 ReferenceResult integrate_adaptive(const Field& field, const torch::Tensor& x0,
                                    const Conditions& conditions, const ReferenceOptions& options) {
-  const torch::NoGradGuard no_grad;
-  return AdaptiveRun(field, x0, conditions, options).run();
+  AdaptiveResult result = run_adaptive(field, x0, conditions, options, kept_type(x0));
+  // On the FM-OT path time and state are the field's own.
+  const TrajectorySpan span = {fm_ot_schedule(), options.start, options.end, options.start,
+                               options.end};
+  return {result.x, result.evaluations, {std::move(result.steps), span}};
 }
 
 }  // namespace bespoke

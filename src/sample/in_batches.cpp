@@ -2,7 +2,7 @@
 
 #include <torch/torch.h>
 
-#include <algorithm>
+#include <utility>
 
 #include "bespoke/base/batches.h"
 #include "bespoke/sample/sampler.h"
@@ -30,23 +30,39 @@ void in_fitting_batches(int64_t count, const Batching& batching, Work work) {
   }
 }
 
+ReferenceResult all_of(const ModelPtr& model, const torch::Tensor& x0, const Conditions& conditions,
+                       ReferenceOptions options, const Batching& batching) {
+  std::vector<torch::Tensor> samples, evaluations;
+  DenseTrajectories trajectories;
+  in_fitting_batches(x0.size(0), batching, [&](int64_t begin, int64_t end, const auto& report) {
+    options.first_sample = batching.first_sample + begin;
+    options.on_progress = report;
+    ReferenceResult part =
+        reference(model, x0.slice(0, begin, end), slice(conditions, begin, end), options);
+    samples.push_back(part.x.cpu());
+    evaluations.push_back(part.evaluations.cpu());
+    trajectories.append(std::move(part.trajectories));
+  });
+  return {torch::cat(samples), torch::cat(evaluations), std::move(trajectories)};
+}
+
 }  // namespace
 
 ReferenceResult reference_in_batches(const ModelPtr& model, const torch::Tensor& x0,
                                      const Conditions& conditions, const Tolerances& tolerances,
                                      const Batching& batching) {
-  std::vector<torch::Tensor> samples, evaluations;
-  in_fitting_batches(x0.size(0), batching, [&](int64_t begin, int64_t end, const auto& report) {
-    ReferenceOptions options;
-    options.tolerances = tolerances;
-    options.first_sample = batching.first_sample + begin;
-    options.on_progress = report;
-    const auto part =
-        reference(model, x0.slice(0, begin, end), slice(conditions, begin, end), options);
-    samples.push_back(part.x.cpu());
-    evaluations.push_back(part.evaluations.cpu());
-  });
-  return {torch::cat(samples), torch::cat(evaluations)};
+  ReferenceOptions options;
+  options.tolerances = tolerances;
+  return all_of(model, x0, conditions, options, batching);
+}
+
+ReferenceResult trajectories_in_batches(const ModelPtr& model, const torch::Tensor& x0,
+                                        const Conditions& conditions, const Tolerances& tolerances,
+                                        const Batching& batching) {
+  ReferenceOptions options;
+  options.tolerances = tolerances;
+  options.record = true;
+  return all_of(model, x0, conditions, options, batching);
 }
 
 torch::Tensor sample_in_batches(const NsSolver& solver, const Field& field, const torch::Tensor& x0,

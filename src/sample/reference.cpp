@@ -4,11 +4,16 @@
 
 #include <array>
 #include <cmath>
+#include <utility>
 
+#include "adaptive.h"
 #include "bespoke/base/error.h"
 #include "bespoke/model/fields.h"
+#include "bespoke/path/scale_time.h"
 
 namespace bespoke {
+
+using namespace detail;
 
 namespace {
 
@@ -59,30 +64,70 @@ torch::Tensor bridge(const Model& model, const torch::Tensor& x, const Condition
   return ratio * x + (there.alpha - here.alpha * ratio) * data;
 }
 
-// Integrates a model over [start, end] with `integrator(field, x, from, to)`, in coordinates in
-// which it is smooth, bridging singular ends. Returns the evaluations the bridges cost.
+// How a model is integrated over [start, end]: on the FM-OT path from `first` to `last`, which
+// differ from the ends where those are singular and have to be bridged.
+struct Crossing {
+  Crossing(const Model& model, double start, double end)
+      : start(start),
+        end(end),
+        first(safe_time(model.prediction(), *model.schedule(), start, safe_margin(model))),
+        last(safe_time(model.prediction(), *model.schedule(), end, safe_margin(model))) {}
+
+  bool bridges_start() const { return first > start; }
+  bool bridges_end() const { return last < end; }
+  int64_t bridges() const { return bridges_start() + bridges_end(); }
+
+  double start, end, first, last;
+};
+
+// Integrates a model with `integrator(field, bar x, from, to)`, in coordinates in which it is
+// smooth.
 template <class Integrator>
-int64_t integrate_model(const ModelPtr& model, torch::Tensor& x, const Conditions& conditions,
-                        double start, double end, Integrator integrator) {
-  const SchedulePtr schedule = model->schedule();
-  const Prediction prediction = model->prediction();
-  const double margin = safe_margin(*model);
-  const double first = safe_time(prediction, *schedule, start, margin);
-  const double last = safe_time(prediction, *schedule, end, margin);
-  int64_t bridges = 0;
-  if (first > start) {
-    x = bridge(*model, x, conditions, start, first, first);
-    ++bridges;
+torch::Tensor integrate_model(const ModelPtr& model, torch::Tensor x, const Conditions& conditions,
+                              const Crossing& way, Integrator integrator) {
+  if (way.bridges_start()) x = bridge(*model, x, conditions, way.start, way.first, way.first);
+  const ScaleTimePoint from = from_fm_ot(*model->schedule(), way.first);
+  const ScaleTimePoint to = from_fm_ot(*model->schedule(), way.last);
+  x = to.s * integrator(RescheduledField(model, fm_ot_schedule()), x / from.s, from.t, to.t);
+  if (way.bridges_end()) x = bridge(*model, x, conditions, way.last, way.end, way.last);
+  return x;
+}
+
+// A bridge holds the data prediction, so on the FM-OT path it is a straight line, with the slope of
+// its inner end: a step of its own to or from the states [batch, ...] at time t.
+enum class Side { front, back };
+void add_bridge(std::vector<RecordedSteps>& samples, Side side, const Schedule& schedule, double t,
+                const torch::Tensor& states) {
+  const ScaleTimePoint point = from_fm_ot(schedule, t);
+  const auto inner = [side](const auto& list) {
+    return side == Side::front ? list.front() : list.back();
+  };
+  const auto insert = [side](auto& list, const auto& value) {
+    list.insert(side == Side::front ? list.begin() : list.end(), value);
+  };
+  const torch::Tensor bar_states = (states / point.s).to(torch::kCPU);
+  for (size_t k = 0; k < samples.size(); ++k) {
+    RecordedSteps& steps = samples[k];
+    const torch::Tensor state = bar_states[static_cast<int64_t>(k)];
+    const torch::Tensor neighbour = inner(steps.states);
+    insert(steps.middles, (0.5 * (state + neighbour)).to(neighbour.scalar_type()));
+    insert(steps.slopes, inner(steps.slopes));
+    insert(steps.states, state.to(neighbour.scalar_type()));
+    insert(steps.times, point.t);
   }
-  const SchedulePoint p0 = schedule->at(first), p1 = schedule->at(last);
-  const double s0 = p0.alpha + p0.sigma, s1 = p1.alpha + p1.sigma;
-  x = s1 *
-      integrator(RescheduledField(model, fm_ot_schedule()), x / s0, p0.alpha / s0, p1.alpha / s1);
-  if (last < end) {
-    x = bridge(*model, x, conditions, last, end, last);
-    ++bridges;
-  }
-  return bridges;
+}
+
+DenseTrajectories trajectories_of(const Model& model, const Crossing& way,
+                                  const torch::Tensor& start, const torch::Tensor& end,
+                                  std::vector<RecordedSteps> steps) {
+  const SchedulePtr schedule = model.schedule();
+  if (way.bridges_start()) add_bridge(steps, Side::front, *schedule, way.start, start);
+  if (way.bridges_end()) add_bridge(steps, Side::back, *schedule, way.end, end);
+  const auto velocity_time = [&](double t) {
+    return safe_velocity_time(model.prediction(), *schedule, t, safe_margin(model));
+  };
+  return {std::move(steps),
+          {schedule, way.start, way.end, velocity_time(way.start), velocity_time(way.end)}};
 }
 
 void check_span(double start, double end) {
@@ -109,31 +154,32 @@ ReferenceResult reference(const ModelPtr& model, const torch::Tensor& x0,
                           const Conditions& conditions, const ReferenceOptions& options) {
   check_span(options.start, options.end);
   const torch::NoGradGuard no_grad;
-  torch::Tensor x = x0.to(torch::kDouble), evaluations;
-  const auto adaptive = [&](const Field& field, const torch::Tensor& from_x, double from,
-                            double to) {
+  const Crossing way(*model, options.start, options.end);
+  AdaptiveResult run;
+  const auto adaptive = [&](const Field& field, const torch::Tensor& x, double from, double to) {
     ReferenceOptions inner = options;
     inner.start = from;
     inner.end = to;
-    const ReferenceResult result = integrate_adaptive(field, from_x, conditions, inner);
-    evaluations = result.evaluations;
-    return result.x;
+    run = run_adaptive(field, x, conditions, inner, kept_type(x0));
+    return run.x;
   };
-  const int64_t bridges =
-      integrate_model(model, x, conditions, options.start, options.end, adaptive);
-  return {x, evaluations + bridges};
+  const torch::Tensor start = x0.to(torch::kDouble);
+  const torch::Tensor x = integrate_model(model, start, conditions, way, adaptive);
+  ReferenceResult result = {x, run.evaluations + way.bridges()};
+  if (options.record) {
+    result.trajectories = trajectories_of(*model, way, start, x, std::move(run.steps));
+  }
+  return result;
 }
 
 torch::Tensor reference_fixed(const ModelPtr& model, const torch::Tensor& x0,
                               const Conditions& conditions, int steps, double start, double end) {
   check_span(start, end);
   const torch::NoGradGuard no_grad;
-  torch::Tensor x = x0.to(torch::kDouble);
-  integrate_model(model, x, conditions, start, end,
-                  [&](const Field& field, const torch::Tensor& from_x, double from, double to) {
-                    return integrate_fixed(field, from_x, conditions, from, to, steps);
-                  });
-  return x;
+  return integrate_model(model, x0.to(torch::kDouble), conditions, Crossing(*model, start, end),
+                         [&](const Field& field, const torch::Tensor& x, double from, double to) {
+                           return integrate_fixed(field, x, conditions, from, to, steps);
+                         });
 }
 
 }  // namespace bespoke

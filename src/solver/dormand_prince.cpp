@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "bespoke/base/error.h"
+#include "bespoke/base/jet.h"
 
 namespace bespoke {
 
@@ -26,6 +27,13 @@ constexpr double kStageWeights[kStages][kStages] = {
 // Difference between the fifth- and the embedded fourth-order weights.
 constexpr double kErrorWeights[kStages] = {71. / 57600,      0,         -71. / 16695, 71. / 1920,
                                            -17253. / 339200, 22. / 525, -1. / 40};
+// The state in the middle of a step: Shampine's choice among the fourth-order ones (1986), which
+// makes the quartic that Hairer, Norsett and Wanner give too.
+constexpr double kMiddleWeights[kStages] = {
+    6025192743. / 60171106304.,     0,
+    51252292925. / 130801643196.,   -2691868925. / 90256659456.,
+    187940372067. / 3189068634112., -1776094331. / 39487288512.,
+    11237099. / 470086768.};
 
 // A step may grow by 3, not the customary 10: where the estimate happens to pass through zero, a
 // tenfold step misses the tolerance widely, and growing slower costs no evaluations.
@@ -137,23 +145,29 @@ DormandPrince::Values DormandPrince::stage_times(size_t stage) const {
       [&](const Sample& s) { return std::min(options_.end, s.time + kStageNodes[stage] * s.step); });
 }
 
-Combination DormandPrince::stage_state(size_t stage) const {
-  Combination state = {{0}, {Values(active_.size(), 1.0)}};
-  for (size_t j = 0; j < stage; ++j) {
-    if (kStageWeights[stage][j] == 0) continue;
-    state.terms.push_back(1 + j);
-    state.coefficients.push_back(scaled_steps(kStageWeights[stage][j]));
+void DormandPrince::add_slopes(Combination& sum, const double (&weights)[kStages]) const {
+  for (size_t j = 0; j < kStages; ++j) {
+    if (weights[j] == 0) continue;
+    sum.terms.push_back(1 + j);
+    sum.coefficients.push_back(scaled_steps(weights[j]));
   }
+}
+
+Combination DormandPrince::state_with(const double (&weights)[kStages]) const {
+  Combination state = {{0}, {Values(active_.size(), 1.0)}};
+  add_slopes(state, weights);
   return state;
 }
 
+Combination DormandPrince::stage_state(size_t stage) const {
+  return state_with(kStageWeights[stage]);
+}
+
+Combination DormandPrince::middle() const { return state_with(kMiddleWeights); }
+
 Combination DormandPrince::error() const {
   Combination error;
-  for (size_t j = 0; j < kStages; ++j) {
-    if (kErrorWeights[j] == 0) continue;
-    error.terms.push_back(1 + j);
-    error.coefficients.push_back(scaled_steps(kErrorWeights[j]));
-  }
+  add_slopes(error, kErrorWeights);
   return error;
 }
 
@@ -203,6 +217,19 @@ DormandPrince::Positions DormandPrince::retire() {
   }
   active_ = std::move(numbers);
   return staying;
+}
+
+DenseWeights dense_weights(double fraction, double step) {
+  const Jet s = Jet::variable(fraction), left = 1 - s, centre = 1 - 2 * s;
+  const std::array<Jet, 5> weights = {
+      left * left * centre * (1 + 4 * s), step * s * left * left * centre, 16 * s * s * left * left,
+      -(s * s * centre * (5 - 4 * s)), step * s * s * left * centre};
+  DenseWeights result;
+  for (size_t j = 0; j < weights.size(); ++j) {
+    result.state[j] = weights[j].value;
+    result.slope[j] = weights[j].first / step;
+  }
+  return result;
 }
 
 }  // namespace bespoke

@@ -26,4 +26,8 @@ using ScaleTimePtr = std::shared_ptr<const ScaleTime>;
 // sigma_0 preconditioning is the change to preconditioned_schedule(from, sigma_0).
 ScaleTimePtr schedule_change(SchedulePtr from, SchedulePtr to);
 
+// From the FM-OT path to a schedule's: x(t) = s bar x(r) with r = alpha / (alpha + sigma) and
+// s = alpha + sigma, r standing in the place of t.
+ScaleTimePoint from_fm_ot(const Schedule& schedule, double t);
+
 }  // namespace bespoke

@@ -23,7 +23,12 @@ ReferenceResult reference_in_batches(const ModelPtr& model, const torch::Tensor&
                                      const Conditions& conditions, const Tolerances& tolerances,
                                      const Batching& batching = {});
 
-// The same of a solver, in the type of its state.
+// The same with its trajectories: a sample keeps three states for each of its steps.
+ReferenceResult trajectories_in_batches(const ModelPtr& model, const torch::Tensor& x0,
+                                        const Conditions& conditions, const Tolerances& tolerances,
+                                        const Batching& batching = {});
+
+// The samples of a solver, in the type of its state.
 torch::Tensor sample_in_batches(const NsSolver& solver, const Field& field, const torch::Tensor& x0,
                                 const Conditions& conditions, const Batching& batching = {});
 

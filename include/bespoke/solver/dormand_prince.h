@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -76,6 +77,7 @@ class DormandPrince {
   Values stage_times(size_t stage) const;
   Combination stage_state(size_t stage) const;
   Combination error() const;
+  Combination middle() const;  // the state halfway, of fourth order: see dense_weights
 
   // Ends the attempt: which samples' steps are accepted. Sets the next step of each. Throws
   // (diverged) where a sample's steps shrink to nothing or its evaluations run out.
@@ -97,6 +99,8 @@ class DormandPrince {
   template <class Value>
   Values of_each(Value value) const;
   Values scaled_steps(double factor) const;
+  void add_slopes(Combination& sum, const double (&weights)[kStages]) const;
+  Combination state_with(const double (&weights)[kStages]) const;
   void set_step(Sample& sample, double step) const;
   void check(size_t k) const;
   void expect_one_each(const Values& values) const;
@@ -105,5 +109,15 @@ class DormandPrince {
   std::vector<Sample> samples_;  // of the whole batch
   Positions active_;
 };
+
+// The state within an accepted step, without a further evaluation: the quartic through x and u at
+// both ends and DormandPrince::middle() between them. Weights of
+//   { x, u at the step's beginning, x in its middle, x, u at its end }
+// for the state at this fraction (0 ... 1) of a step of this size, and for its slope. At the ends
+// they are exactly 1 and 0. The slope is of one order less.
+struct DenseWeights {
+  std::array<double, 5> state, slope;
+};
+DenseWeights dense_weights(double fraction, double step);
 
 }  // namespace bespoke
