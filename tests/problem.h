@@ -24,7 +24,7 @@ inline Pairs reference_pairs(const ModelPtr& model, int64_t count, uint64_t seed
   const auto x0 = starting_noise(*model, count, seed);
   ReferenceOptions options;
   options.tolerances = {1e-8, 1e-8};
-  return {x0, reference(model, x0, {}, options).x, {}, {}};
+  return {x0, reference(model, x0, {}, options).x, {}, {}, nullptr};
 }
 
 inline Problem small_problem(SchedulePtr schedule = fm_ot_schedule(),

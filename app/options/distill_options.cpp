@@ -27,7 +27,7 @@ DirectOptions parse_direct(const std::string& text) {
   DirectOptions options;
   const Spec spec = Spec::parse(text.empty() ? "direct" : "direct:" + text);
   spec.allow_only({"averaging", "smoothing", "damping", "shrink", "grow", "attempts", "difference",
-                   "time_difference", "central"});
+                   "time_difference"});
   options.averaging = spec.number("averaging", options.averaging);
   options.smoothing = spec.number("smoothing", options.smoothing);
   options.damping = spec.number("damping", options.damping);
@@ -36,7 +36,6 @@ DirectOptions parse_direct(const std::string& text) {
   options.attempts = static_cast<int>(spec.integer("attempts", options.attempts));
   options.difference = spec.number("difference", options.difference);
   options.time_difference = spec.number("time_difference", options.time_difference);
-  options.central_times = spec.integer("central", 1) != 0;
   return options;
 }
 
@@ -98,10 +97,10 @@ void DistillCommandOptions::add_to(CLI::App& command) {
       .add_option("--sigma0", sigma_0,
                   "sigma_0 preconditioning of the start, a number or auto, which tries a few")
       ->capture_default_str();
-  command.add_option(
-      "--iterations", iterations,
-      "of each start, at most; default 8 (direct) or 60 (lm), which mostly end by themselves before, "
-      "or 15000 (adam)");
+  command.add_option("--iterations", iterations,
+                     "of each start, at most; default 8 (direct) or 60 (lm), which mostly end by "
+                     "themselves before, "
+                     "or 15000 (adam)");
   command.add_option("--train-batch", batch,
                      "pairs of one iteration; default 16 (direct), 128 (lm) or 40 (adam)");
   command.add_option("--calls", most_forwards,

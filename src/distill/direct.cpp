@@ -53,8 +53,7 @@ LinearModelSlope in_coefficients(const LinearModelSlope& slope, const std::vecto
     const double share = 1 / shares[indices[i]];
     whole.gradient[indices[i]] += share * slope.gradient[i];
     for (size_t j = 0; j < indices.size(); ++j) {
-      whole.curvature(indices[i], indices[j]) +=
-          share / shares[indices[j]] * slope.curvature(i, j);
+      whole.curvature(indices[i], indices[j]) += share / shares[indices[j]] * slope.curvature(i, j);
     }
   }
   return whole;
@@ -160,13 +159,9 @@ std::vector<Change> jacobian_changes(const NsSolver& solver, const DirectOptions
     const auto k = static_cast<size_t>(i);
     const double ahead = solver.times[k + 1] - solver.times[k];
     const double behind = i == 0 ? solver.times[0] : solver.times[k] - solver.times[k - 1];
-    if (options.central_times) {
-      const double h = options.time_difference * std::min(ahead, behind);
-      changes.push_back({Change::What::time, i, 0, h});
-      changes.push_back({Change::What::time, i, 0, -h});
-    } else {
-      changes.push_back({Change::What::time, i, 0, options.time_difference * ahead});
-    }
+    const double size = options.time_difference * (behind > 0 ? std::min(ahead, behind) : ahead);
+    if (size > 0) changes.push_back({Change::What::time, i, 0, size});
+    if (size > 0 && behind > 0) changes.push_back({Change::What::time, i, 0, -size});
   }
   for (int i = 0; i + 1 < n; ++i) {
     changes.push_back({Change::What::coefficient, i, 0, options.difference});

@@ -115,8 +115,8 @@ class Distillation {
     const auto samples = first_samples(training_, options_.fit_samples);
     NamedSolver best;
     double least = std::numeric_limits<double>::infinity();
-    for (const auto& grid : automatic_grids(family_->nfe(), *options_.field.schedule,
-                                            training_.data_deviation())) {
+    for (const auto& grid :
+         automatic_grids(family_->nfe(), *options_.field.schedule, training_.data_deviation())) {
       const auto times = make_grid(grid, family_->nfe(), *options_.field.schedule);
       const FittedSolver fitted =
           fit_solver(training_, samples, times, options_.fit, &state_.screening);
@@ -131,12 +131,13 @@ class Distillation {
   NamedSolver nearest() {
     std::vector<NamedSolver> all;
     std::vector<NsSolver> solvers;
-    for (const auto& grid : automatic_grids(family_->nfe(), *options_.field.schedule,
-                                            training_.data_deviation())) {
+    for (const auto& grid :
+         automatic_grids(family_->nfe(), *options_.field.schedule, training_.data_deviation())) {
       all.push_back(nearest_on(grid));
       solvers.push_back(all.back().solver);
     }
-    return all[nearest_solver(training_, solvers, options_.fit_samples, &state_.screening, nullptr)];
+    return all[nearest_solver(training_, solvers, options_.fit_samples, &state_.screening,
+                              nullptr)];
   }
 
   NamedSolver resolved(const std::string& name) const {
@@ -230,8 +231,8 @@ class Distillation {
   double advance_by_method(StartState& start) {
     if (adam()) return adam_iteration(start);
     if (lm()) {
-      return lm_iteration(training_, *family_, options_.lm, options_.seed, start.iteration, start.lm,
-                          start.theta, &state_.training);
+      return lm_iteration(training_, *family_, options_.lm, options_.seed, start.iteration,
+                          start.lm, start.theta, &state_.training);
     }
     const auto batch = fresh_batch(start.iteration, training_.count(), direct_batch());
     return direct_iteration(training_, *family_, options_.direct, batch, start.direct, start.theta,
@@ -395,6 +396,14 @@ void DistillOptions::validate() const {
         "lm needs probes and attempts >= 1, averaging and lookahead in [0, 1), smoothing >= 0, "
         "damping > 0 and shrink > 1, found {}, {}, {}, {}, {}, {} and {}",
         lm.probes, lm.attempts, lm.averaging, lm.lookahead, lm.smoothing, lm.damping, lm.shrink);
+  }
+  if (direct.batch < 1 || direct.attempts < 1 || !fraction(direct.averaging) ||
+      !(direct.smoothing >= 0) || !(direct.damping > 0) || !(direct.shrink > 1) ||
+      !(direct.grow > 1) || !(direct.difference > 0) ||
+      !(direct.time_difference > 0 && direct.time_difference < 0.5)) {
+    throw usage_error(
+        "direct needs a batch and attempts >= 1, averaging in [0, 1), smoothing >= 0, damping > 0, "
+        "shrink and grow > 1, difference > 0 and time_difference in (0, 0.5)");
   }
   if (iterations < 0 || most_forwards < 0 || validation_interval < 0) {
     throw usage_error("iterations, limits and intervals must not be negative");

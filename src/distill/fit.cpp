@@ -20,8 +20,9 @@ void check_unknowns(const Objective& objective, const std::vector<int64_t>& subs
 
 std::vector<double> solved(const std::vector<double>& change, size_t step) {
   if (!change.empty()) return change;
-  throw Error(ErrorKind::diverged,
-              fmt::format("the samples do not determine step {}: its matrix is singular", step + 1));
+  throw Error(
+      ErrorKind::diverged,
+      fmt::format("the samples do not determine step {}: its matrix is singular", step + 1));
 }
 
 }  // namespace

@@ -51,8 +51,8 @@ torch::Tensor root_mean_squares(const torch::Tensor& x) {
   return per_sample(values.clamp_min(1e-30), x.dim()).to(x.scalar_type());
 }
 
-// Some changes first seen by the same evaluation, side by side in one batch: sample s of change c is
-// row c * samples + s.
+// Some changes first seen by the same evaluation, side by side in one batch: sample s of change c
+// is row c * samples + s.
 class ChangedRuns {
  public:
   ChangedRuns(const NsSolver& solver, const PlainRun& run, std::vector<Change> changes)
@@ -189,8 +189,8 @@ std::vector<torch::Tensor> TensorObjective::changed_columns(const NsSolver& solv
                                                             Counts* counts) const {
   std::map<int, std::vector<size_t>> groups;
   for (size_t c = 0; c < changes.size(); ++c) groups[changes[c].first_evaluation()].push_back(c);
-  const auto most = static_cast<size_t>(
-      std::max<int64_t>(1, options_.device_batch / run.x.front().size(0)));
+  const auto most =
+      static_cast<size_t>(std::max<int64_t>(1, options_.device_batch / run.x.front().size(0)));
   std::vector<torch::Tensor> columns(changes.size());
   for (const auto& [first, members] : groups) {
     for (size_t begin = 0; begin < members.size(); begin += most) {
@@ -269,7 +269,8 @@ class TensorObjective::Steps : public StepwiseRun {
 
  private:
   LinearModel against(const std::vector<torch::Tensor>& columns, double time) const {
-    const torch::Tensor truth = objective_.pairs_.trajectories->state_at(time).index_select(0, index_);
+    const torch::Tensor truth =
+        objective_.pairs_.trajectories->state_at(time).index_select(0, index_);
     LinearModel model;
     append_samples(model, columns, -truth.to(noise_.device(), noise_.scalar_type()));
     return model;

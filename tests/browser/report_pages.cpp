@@ -11,7 +11,7 @@ namespace {
 
 void write_pages(const std::filesystem::path& folder) {
   using namespace bespoke;
-  detail::make_folders(folder);
+  bespoke::detail::make_folders(folder);
   write_report(folder / "images.html", render_html(testing::made_up_image_report()), true);
   write_report(folder / "audio.html", render_html(testing::made_up_audio_report()), true);
 }

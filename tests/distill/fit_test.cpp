@@ -28,8 +28,7 @@ TEST(Fit, BeatsTheCatalogueOnItsOwnTimes) {
     const PlainObjective held_out(testing::plain_mixture(), schedule, 48, 2);
     const auto times = make_grid(kRange, 6, *schedule);
     Counts counts;
-    const FittedSolver fitted =
-        fit_solver(training, first_samples(training), times, {}, &counts);
+    const FittedSolver fitted = fit_solver(training, first_samples(training), times, {}, &counts);
     EXPECT_EQ(counts.forwards, 48 * 6);
     EXPECT_EQ(counts.vjps, 0);
     EXPECT_NO_THROW(fitted.solver.validate());
@@ -58,13 +57,13 @@ TEST(Fit, KeepsTheStartScaleAtOneWhereAsked) {
   const auto times = make_grid(kRange, 5, *fm_ot_schedule());
   Counts counts;
   FitOptions options;
-  EXPECT_NE(fit_solver(objective, first_samples(objective), times, options, &counts)
-                .solver.start_scale,
-            1);
+  EXPECT_NE(
+      fit_solver(objective, first_samples(objective), times, options, &counts).solver.start_scale,
+      1);
   options.free_start_scale = false;
-  EXPECT_EQ(fit_solver(objective, first_samples(objective), times, options, &counts)
-                .solver.start_scale,
-            1);
+  EXPECT_EQ(
+      fit_solver(objective, first_samples(objective), times, options, &counts).solver.start_scale,
+      1);
 }
 
 TEST(Fit, SaysHowManySamplesItNeeds) {

@@ -23,6 +23,20 @@ SchedulePoint transformed_point(const Schedule& schedule, const ScaleTimePoint& 
   return {point.s * p.alpha, sigma, alpha_dot, sigma_dot, sigma * sigma_dot};
 }
 
+TEST(ScaleTime, FromFmOtIsTheChangeFromFmOt) {
+  for (const auto& schedule :
+       {fm_ot_schedule(), cosine_schedule(), vp_schedule(), edm_schedule()}) {
+    const auto change = schedule_change(fm_ot_schedule(), schedule);
+    for (const double t : {0.0, 0.1, 0.37, 0.62, 0.9}) {
+      const ScaleTimePoint got = from_fm_ot(*schedule, t), want = change->at(t);
+      EXPECT_NEAR(got.t, want.t, 1e-14);
+      EXPECT_NEAR(got.s, want.s, 1e-12);
+      EXPECT_NEAR(got.t_dot, want.t_dot, 1e-11);
+      EXPECT_NEAR(got.s_dot, want.s_dot, 1e-10);
+    }
+  }
+}
+
 TEST(ScaleTime, AScheduleChangeLeadsToThatSchedule) {
   const std::vector<SchedulePtr> schedules = {fm_ot_schedule(), cosine_schedule(), vp_schedule(),
                                               preconditioned_schedule(fm_ot_schedule(), 3)};

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <functional>
 #include <stdexcept>
@@ -17,9 +18,16 @@ namespace {
 using Rows = std::vector<std::vector<double>>;  // [sample][dimension]
 using Velocity = std::function<std::vector<double>(double t, const std::vector<double>& x)>;
 
+// x, u at the beginning of an accepted step, x in its middle, x, u at its end.
+struct PlainStep {
+  double begin, end;
+  Rows parts;
+};
+
 struct PlainOutcome {
   Rows x;
   std::vector<int64_t> evaluations, calls;
+  std::vector<PlainStep> steps;  // of the sample that is first among the active
 };
 
 // The whole driver on plain vectors: the few array operations the class asks for.
@@ -30,7 +38,7 @@ class PlainRun {
         tolerances_(options.tolerances),
         control_(static_cast<int64_t>(x0.size()), options),
         x_(std::move(x0)),
-        outcome_{x_, {}, std::vector<int64_t>(x_.size(), 0)} {}
+        outcome_{x_, {}, std::vector<int64_t>(x_.size(), 0), {}} {}
 
   PlainOutcome run() {
     begin();
@@ -99,7 +107,13 @@ class PlainRun {
       y = combined(control_.stage_state(stage));
       slopes_.push_back(evaluate(control_.stage_times(stage), y));
     }
+    const double begin = control_.times()[0];
+    const Rows middle = combined(control_.middle());
     const auto accepted = control_.decide(norms(combined(control_.error()), y));
+    if (accepted[0]) {
+      outcome_.steps.push_back(
+          {begin, control_.times()[0], {x_[0], slopes_[0][0], middle[0], y[0], slopes_.back()[0]}});
+    }
     for (size_t k = 0; k < x_.size(); ++k) {
       if (!accepted[k]) continue;
       x_[k] = y[k];
@@ -236,6 +250,56 @@ TEST(DormandPrince, EndsExactlyAtTheEndAndMayGoNowhere) {
   options.start = options.end;
   EXPECT_EQ(PlainRun({field}, {{1}}, options).run().x[0][0], 1);
   EXPECT_TRUE(DormandPrince(0, options).done());
+}
+
+std::vector<double> weighted(const PlainStep& step, const std::array<double, 5>& weights) {
+  std::vector<double> sum(step.parts[0].size(), 0);
+  for (size_t j = 0; j < weights.size(); ++j) {
+    for (size_t d = 0; d < sum.size(); ++d) sum[d] += weights[j] * step.parts[j][d];
+  }
+  return sum;
+}
+
+TEST(DormandPrince, DenseOutputIsExactForQuarticsAndAtTheEnds) {
+  const Velocity quartic = [](double t, const std::vector<double>&) {
+    return std::vector<double>{5 * t * t * t - 2 * t, 1};
+  };
+  const auto result = run_plainly(quartic, {0.5, 0}, 1e-3);
+  for (const PlainStep& step : result.steps) {
+    for (const double fraction : {0.0, 0.1, 0.5, 0.8, 1.0}) {
+      const double size = step.end - step.begin, t = step.begin + fraction * size;
+      const DenseWeights weights = dense_weights(fraction, size);
+      const auto x = weighted(step, weights.state), u = weighted(step, weights.slope);
+      EXPECT_NEAR(x[0], 0.5 + 1.25 * std::pow(t, 4) - t * t, 1e-14);
+      EXPECT_NEAR(x[1], t, 1e-14);
+      EXPECT_NEAR(u[0], 5 * t * t * t - 2 * t, 1e-12);
+      EXPECT_NEAR(u[1], 1, 1e-12);
+    }
+  }
+  EXPECT_EQ(dense_weights(0, 0.3).state, (std::array<double, 5>{1, 0, 0, 0, 0}));
+  EXPECT_EQ(dense_weights(1, 0.3).state, (std::array<double, 5>{0, 0, 0, 1, 0}));
+  EXPECT_EQ(dense_weights(0.5, 0.3).state, (std::array<double, 5>{0, 0, 1, 0, 0}));
+  EXPECT_EQ(dense_weights(0, 0.3).slope, (std::array<double, 5>{0, 1, 0, 0, 0}));
+  EXPECT_EQ(dense_weights(1, 0.3).slope, (std::array<double, 5>{0, 0, 0, 0, 1}));
+}
+
+TEST(DormandPrince, DenseOutputMeetsTheTolerance) {
+  for (const double tolerance : {1e-3, 1e-5, 1e-7, 1e-9}) {
+    const auto result = run_plainly(turning(12), {1, 0}, tolerance);
+    double state_error = 0, slope_error = 0;
+    for (const PlainStep& step : result.steps) {
+      for (double fraction = 0.05; fraction < 1; fraction += 0.1) {
+        const double size = step.end - step.begin, t = step.begin + fraction * size;
+        const DenseWeights weights = dense_weights(fraction, size);
+        state_error =
+            std::max(state_error, std::abs(weighted(step, weights.state)[0] - std::cos(12 * t)));
+        slope_error = std::max(slope_error,
+                               std::abs(weighted(step, weights.slope)[0] + 12 * std::sin(12 * t)));
+      }
+    }
+    EXPECT_LT(state_error, 10 * tolerance);
+    EXPECT_LT(slope_error, 200 * std::pow(tolerance, 0.8));
+  }
 }
 
 std::string message_of(const std::function<void()>& action, ErrorKind kind) {

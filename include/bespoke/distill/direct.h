@@ -22,11 +22,12 @@ struct DirectOptions {
   double damping = 1e-3;    // at the start
   double shrink = 10, grow = 4;  // of the damping, after success and failure
   int attempts = 3;              // dampings tried on one batch
-  // How far a coefficient moves the state after its step, of the state's root mean square, and a
-  // time of the gaps beside it. What suits float32; a model that answers less precisely needs more.
+  // How far a coefficient moves the state after its step, of the state's root mean square: what
+  // suits float32; a model that answers less precisely needs more. And how far a time is moved to
+  // either side, of the smaller gap beside it: networks ripple in t, and wide differences see past
+  // the ripples (docs/experiments.md).
   double difference = 2e-3;
   double time_difference = 0.2;
-  bool central_times = true;
 };
 
 struct DirectState {
@@ -36,7 +37,7 @@ struct DirectState {
 };
 
 // The changes that make up the Jacobian of a solver: all of its coefficients that are not of the
-// last step, in the order of coefficients_of. Start scale and t_0 ... t_{n-1} where they are free.
+// last step; times to both sides, where there is room.
 std::vector<Change> jacobian_changes(const NsSolver& solver, const DirectOptions& options);
 
 // Evaluations a sample that linearising by these changes costs, the run itself included.
