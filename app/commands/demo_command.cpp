@@ -44,30 +44,21 @@ Arguments split_words(const std::string& text, const DemoCommandOptions& options
   return arguments;
 }
 
-Arguments pairs_step(const DemoCommandOptions& options) {
-  return split_words(
-      "pairs --model {model} --count 96 --validation 48 --tolerance 1e-4 --batch 48 "
-      "-o {output}/pairs",
-      options);
-}
-
 // A demo that was stopped goes on where it was.
-Arguments distill_step(const DemoCommandOptions& options) {
+Arguments distill_step(const DemoOptions& options) {
   const bool begun = is_file(std::filesystem::path(options.output) / "run/options.json");
   return split_words(
-      std::string("distill --model {model} --pairs {output}/pairs --nfe 8 "
-                  "--init unipc3-bh2/lambda-range:from=-4.3 --iterations 12 --train-batch 48 "
-                  "--batch 48 -o {output}/run") +
+      std::string("distill --model {model} --nfe 8 --samples 48 --iterations 4 -o {output}/run") +
           (begun ? " --resume" : ""),
       options);
 }
 
 // 72 samples: more than the 64 features, which a covariance needs.
-Arguments compare_step(const DemoCommandOptions& options) {
+Arguments compare_step(const DemoOptions& options) {
   return split_words(
-      std::string("compare --model {model} --cond y=0-9 --count 72 --batch 36 --tolerance 1e-4 "
-                  "--nfe 4,8,16,32 --solvers euler,midpoint,heun,ddim,dpm++2m,unipc2-bh2,"
-                  "deis-t-ab2,{output}/run/bns-nfe8.solver.json --features {features} "
+      std::string("compare --model {model} --cond y=0-9 --count 72 --tolerance 1e-4 --nfe 4,8,16 "
+                  "--solvers euler,midpoint,heun,dpm++2m,unipc2-bh2,best,"
+                  "{output}/run/bns-nfe8.solver.json --features {features} "
                   "--report {output}/report.html") +
           (charts_are_built() ? " --png {output}/pictures" : ""),
       options);
@@ -84,12 +75,15 @@ void run_demo(const DemoCommandOptions& options) {
   forget_invocations();  // a report names the commands below instead
   fmt::print(
       "Bespoke makes a small image model, {}, sample faster: 8 model evaluations instead of\n"
-      "about eighty, with a solver made for it. Minutes on two CPU cores.\n",
+      "about eighty, with a solver made for it. Two or three minutes on two CPU cores.\n",
       options.model);
-  run_step("1. The model's own samples, from random noise, by an adaptive solver:",
-           pairs_step(options));
-  run_step("2. The solver of 8 evaluations that comes nearest to them:", distill_step(options));
-  run_step("3. How near it and the usual solvers come, on other noise:", compare_step(options));
+  run_step(
+      "1. The model's own samples, by an adaptive solver, and the solver of 8 evaluations that\n"
+      "   comes nearest to them, found by calling the model alone:",
+      distill_step(options));
+  run_step(
+      "2. How near it, the usual solvers and the best of all the catalogue come, on other noise:",
+      compare_step(options));
   const auto file = read_solver_file(options.output + "/run/bns-nfe8.solver.json");
   fmt::print(
       "\nThe solver is {} numbers in {}/run/bns-nfe8.solver.json\nThe report is {}/report.html\n",
