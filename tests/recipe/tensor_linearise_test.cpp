@@ -1,0 +1,154 @@
+// What the fit and the direct method ask of the objective, against differences and closed forms.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "bespoke/distill/direct.h"
+#include "bespoke/distill/fit.h"
+#include "bespoke/recipe/distill_model.h"
+#include "bespoke/recipe/tensor_objective.h"
+#include "bespoke/sample/sampler.h"
+#include "bespoke/solver/catalogue.h"
+#include "bespoke/tensor/errors.h"
+#include "problem.h"
+
+namespace bespoke {
+namespace {
+
+using testing::Problem;
+using testing::small_problem;
+
+NsSolver rising_solver(const SchedulePtr& schedule) {
+  return make_solver("dpm++2m", {4, schedule, "lambda-range:from=-2.5,to=4"});
+}
+
+DirectOptions tiny_changes() {
+  DirectOptions options;
+  options.difference = 1e-6;
+  options.time_difference = 1e-5;
+  return options;
+}
+
+// The columns of a linearisation are the derivatives of x_n: in every coefficient, J^T r and the
+// diagonal of J^T J are those of central differences.
+void expect_derivatives(const Problem& problem, const TensorObjectiveOptions& objective_options) {
+  const TensorObjective objective(problem.field, problem.validation, objective_options);
+  const NsSolver solver = rising_solver(problem.model->schedule());
+  const auto changes = jacobian_changes(solver, tiny_changes());
+  Counts counts;
+  const LinearModel model = objective.linearise(solver, {0, 5, 9}, changes, &counts);
+  EXPECT_EQ(counts.forwards, 3 * evaluations_of(changes, 4));
+  EXPECT_EQ(counts.vjps, 0);
+  const auto index = torch::tensor(std::vector<int64_t>{0, 5, 9});
+  const auto decode = [&](const torch::Tensor& x) {
+    return objective_options.decode ? objective_options.decode(x) : x;
+  };
+  const auto residual = [&](const NsSolver& other) {
+    return decode(sample(other, *problem.field, problem.validation.x0.index_select(0, index))) -
+           decode(problem.validation.x1.index_select(0, index));
+  };
+  for (size_t c = 0; c < changes.size(); ++c) {
+    const auto moved = [&](double by) {
+      NsSolver other = solver;
+      const auto step = static_cast<size_t>(changes[c].step);
+      if (changes[c].what == Change::What::start_scale) {
+        other.start_scale += by;
+      } else if (changes[c].what == Change::What::time) {
+        other.times[step] += by;
+      } else if (changes[c].column == 0) {
+        other.a[step] += by;
+      } else {
+        other.b[step][static_cast<size_t>(changes[c].column - 1)] += by;
+      }
+      return residual(other);
+    };
+    const torch::Tensor column = (moved(1e-5) - moved(-1e-5)) / 2e-5;
+    for (int64_t s = 0; s < 3; ++s) {
+      const double product = (column[s] * residual(solver)[s]).sum().item<double>();
+      const double square = column[s].square().sum().item<double>();
+      const auto& found = model.samples[static_cast<size_t>(s)];
+      EXPECT_NEAR(found.products[c], product, 1e-3 * (std::abs(product) + std::sqrt(square))) << c;
+      EXPECT_NEAR(found.gram(c, c), square, 1e-3 * square + 1e-12) << c;
+    }
+  }
+}
+
+TEST(TensorLinearise, ColumnsAreDerivatives) {
+  expect_derivatives(small_problem(), {});
+  expect_derivatives(small_problem(vp_schedule(), Prediction::noise), {});
+  TensorObjectiveOptions in_parts;
+  in_parts.device_batch = 5;
+  expect_derivatives(small_problem(), in_parts);
+}
+
+TEST(TensorLinearise, ColumnsAreDerivativesOfWhatIsDecoded) {
+  TensorObjectiveOptions options;
+  options.decode = [](const torch::Tensor& x) {
+    return (x.slice(1, 0, 4) + 0.1 * x.slice(1, 2, 6)).sinh();
+  };
+  const Problem problem = small_problem();
+  const TensorObjective objective(problem.field, problem.validation, options);
+  const NsSolver solver = rising_solver(problem.model->schedule());
+  Counts counts;
+  const LinearModel model =
+      objective.linearise(solver, {0}, {{Change::What::coefficient, 0, 0, 1e-6}}, &counts);
+  NsSolver up = solver, down = solver;
+  up.a[0] += 1e-5;
+  down.a[0] -= 1e-5;
+  const auto decoded = [&](const NsSolver& s) {
+    return options.decode(sample(s, *problem.field, problem.validation.x0.slice(0, 0, 1)));
+  };
+  const double square = ((decoded(up) - decoded(down)) / 2e-5).square().sum().item<double>();
+  EXPECT_NEAR(model.samples[0].gram(0, 0), square, 0.05 * square);  // moved by a hundredth
+}
+
+TEST(TensorLinearise, AsksTheModelNothingTwice) {
+  const Problem problem = small_problem();
+  const TensorObjective objective = testing::validation_objective(problem);
+  NsSolver solver = rising_solver(problem.model->schedule());
+  Counts counts;
+  objective.last_step(solver, {0, 1}, &counts);
+  EXPECT_EQ(counts.forwards, 2 * 4);
+  // The last step alone is another one: the same velocities, another x_n.
+  solver.a.back() += 0.1;
+  const LinearModel known = objective.last_step(solver, {0, 1}, &counts);
+  EXPECT_EQ(counts.forwards, 2 * 4);
+  const LinearModel anew =
+      testing::validation_objective(problem).last_step(solver, {0, 1}, &counts);
+  EXPECT_NEAR(known.samples[1].squared_error, anew.samples[1].squared_error, 1e-12);
+  objective.last_step(solver, {1, 2}, &counts);
+  EXPECT_EQ(counts.forwards, 4 * 4 + 2 * 4);
+}
+
+TEST(TensorFit, RunsOnTheReferencesOwnTrajectories) {
+  for (const auto prediction : {Prediction::velocity, Prediction::noise}) {
+    const SchedulePtr schedule = prediction == Prediction::noise ? vp_schedule() : fm_ot_schedule();
+    const ModelPtr model = mixture_model(testing::small_mixture(), schedule, prediction);
+    ModelDistillOptions options;
+    options.nfe = 5;
+    options.method = Method::fit;
+    options.tolerances = {1e-7, 1e-7};
+    const DistillSummary fit = distill(model, options);
+    EXPECT_EQ(fit.training.vjps, 0);
+    EXPECT_EQ(fit.start.substr(0, 4), "fit/");
+    const VelocityField field(model);
+    const auto x0 = testing::starting_noise(*model, 48, 9);
+    const auto truth = reference(model, x0).x;
+    const std::string grid = fit.start.substr(4);
+    for (const auto* name : {"dpm++2m", "unipc3-bh2", "ddim"}) {
+      const NsSolver usual = make_solver(name, {5, schedule, grid});
+      EXPECT_GT(mean_psnr(sample(fit.solver, field, x0), truth),
+                mean_psnr(sample(usual, field, x0), truth) + 3)
+          << name;
+    }
+    options.method = Method::direct;
+    const DistillSummary direct = distill(model, options);
+    EXPECT_GT(mean_psnr(sample(direct.solver, field, x0), truth),
+              mean_psnr(sample(fit.solver, field, x0), truth) + 3)
+        << direct.brief_report();
+  }
+}
+
+}  // namespace
+}  // namespace bespoke
