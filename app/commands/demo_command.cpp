@@ -45,7 +45,7 @@ Arguments split_words(const std::string& text, const DemoCommandOptions& options
 }
 
 // A demo that was stopped goes on where it was.
-Arguments distill_step(const DemoOptions& options) {
+Arguments distill_step(const DemoCommandOptions& options) {
   const bool begun = is_file(std::filesystem::path(options.output) / "run/options.json");
   return split_words(
       std::string("distill --model {model} --nfe 8 --samples 48 --iterations 4 -o {output}/run") +
@@ -54,7 +54,7 @@ Arguments distill_step(const DemoOptions& options) {
 }
 
 // 72 samples: more than the 64 features, which a covariance needs.
-Arguments compare_step(const DemoOptions& options) {
+Arguments compare_step(const DemoCommandOptions& options) {
   return split_words(
       std::string("compare --model {model} --cond y=0-9 --count 72 --tolerance 1e-4 --nfe 4,8,16 "
                   "--solvers euler,midpoint,heun,dpm++2m,unipc2-bh2,best,"
