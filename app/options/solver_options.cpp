@@ -54,7 +54,13 @@ SolverFile resolve(const std::string& text, int nfe, const FieldDescription& fie
   constexpr int kDefaultNfe = 8;
   const SolverName name = completed(text, options);
   if (!name.is_file() && nfe == 0) nfe = kDefaultNfe;
-  const SolverFile file = resolve_solver(name, nfe, field, options.lower_order_final);
+  SolverFile file;
+  try {
+    file = resolve_solver(name, nfe, field, options.lower_order_final);
+  } catch (const Error& error) {
+    if (!name.is_file() || error.kind() != ErrorKind::usage) throw;
+    throw usage_error("{}; leave out --nfe", error.what());
+  }
   if (file.field.guidance != field.guidance) {
     fmt::print(stderr, "bespoke: {} was made for {}, this run has {}\n", text,
                to_string(file.field.guidance), to_string(field.guidance));

@@ -239,11 +239,12 @@ class Distillation {
                             &state_.training);
   }
 
-  // Small samples say little each.
+  // Small samples say little each, and many parameters ask for much.
   int64_t direct_batch() const {
-    constexpr double kNumbersPerParameter = 8;
-    const double needed = kNumbersPerParameter * static_cast<double>(family_->parameter_count()) /
-                          training_.sample_size();
+    constexpr double kNumbersPerParameter = 8, kSamplesPerParameter = 0.3;
+    const double needed =
+        static_cast<double>(family_->parameter_count()) *
+        std::max(kNumbersPerParameter / training_.sample_size(), kSamplesPerParameter);
     return std::max(options_.direct.batch, static_cast<int64_t>(std::ceil(needed)));
   }
 

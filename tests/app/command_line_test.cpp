@@ -217,10 +217,12 @@ TEST_F(CommandLine, BadFilesAreRefusedWithCodeThree) {
 }
 
 TEST_F(CommandLine, AnInterruptedRunEndsWithCode130) {
-  // As soon as it listens: SIGINT, the second bit, is among the signals it catches.
-  const Outcome outcome =
-      interrupt_when("grep -q 'SigCgt.*[2367abef]$' /proc/$pid/status",
-                     "sample --solver reference --tolerance 1e-12 --count 100000 -o x");
+  // As soon as it listens: SIGINT, the second bit, is among the signals it catches; and it is no
+  // longer the shell that it begins as.
+  const Outcome outcome = interrupt_when(
+      "{ grep -q 'Name:.bespoke' /proc/$pid/status && "
+      "grep -q 'SigCgt.*[2367abef]$' /proc/$pid/status; }",
+      "sample --solver reference --tolerance 1e-12 --count 100000 -o x");
   EXPECT_EQ(outcome.code, 130);
   EXPECT_NE(outcome.err.find("interrupted"), std::string::npos) << outcome.err;
   EXPECT_FALSE(fs::exists(folder_ / "x/samples.safetensors"));

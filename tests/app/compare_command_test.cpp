@@ -71,13 +71,16 @@ bool has(const Outcome& outcome, const std::string& part) {
 
 TEST_F(CompareCommand, ReportsTellSolversOfOneNameApart) {
   ASSERT_EQ(run("solver midpoint --nfe 4 --grid karras -o m.solver.json").code, 0);
+  ASSERT_EQ(run("solver midpoint --nfe 4 -o same.solver.json").code, 0);
   ASSERT_EQ(run("solver euler --nfe 4 -o e.solver.json").code, 0);
-  const Outcome outcome =
-      run("compare --count 4 --nfe 4 --solvers midpoint,m.solver.json,e.solver.json "
-          "--report report.html --no-cache");
+  const Outcome outcome = run(
+      "compare --count 4 --nfe 4 --solvers midpoint,m.solver.json,same.solver.json,e.solver.json,"
+      "heun/custom:0,0.4,1 --report report.html --no-cache");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const std::string page = read_file(folder_ / "report.html");
-  EXPECT_NE(page.find("\"solver\":\"m.solver.json\""), std::string::npos);
+  EXPECT_NE(page.find("\"solver\":\"midpoint/karras\""), std::string::npos);
+  EXPECT_NE(page.find("\"solver\":\"same.solver.json\""), std::string::npos);
+  EXPECT_NE(page.find("\"solver\":\"heun/custom:0,0.4,1\""), std::string::npos);
   EXPECT_NE(page.find("\"solver\":\"midpoint\""), std::string::npos);
   EXPECT_NE(page.find("\"solver\":\"euler\""), std::string::npos);
   make_folders(folder_ / "folder");

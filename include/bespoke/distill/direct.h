@@ -16,7 +16,8 @@ namespace bespoke {
 //   -(H + damping diag H)^-1 g
 // and keeps the move if it lowers the loss on its samples with the last step refitted.
 struct DirectOptions {
-  int64_t batch = 16;       // samples of an iteration; more where they are small
+  // Samples of an iteration; more where they are small or parameters many: three for ten.
+  int64_t batch = 16;
   double averaging = 0.7;   // H is averaged over iterations, each weighing this much of the next
   double smoothing = 0.05;  // the floor under |r|^2, of its geometric mean
   double damping = 1e-3;    // at the start

@@ -17,7 +17,7 @@ struct ModelDistillOptions : DistillOptions {
   // Pairs to train on and to choose the best solver by. Where there are none they are made, with
   // their trajectories, as many as these plans say; a method with gradients needs hundreds.
   std::optional<Pairs> training, validation;
-  SplitPlan training_plan = {64, 1}, validation_plan = {32, 2};
+  SplitPlan training_plan = {96, 1}, validation_plan = {32, 2};
   Tolerances tolerances = {1e-4, 1e-4};
   // The conditions of pairs made now; null: none.
   PairConditions conditions;
