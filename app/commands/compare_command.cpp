@@ -1,4 +1,4 @@
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -308,8 +308,8 @@ void run_compare(const CompareCommandOptions& options) {
   const ComparedModel compared = {
       work.open,    work.chosen,      result.figures, work.contenders.files, work.contenders.notes,
       work.decoded, options.tolerance};
-  if (!for_programs) {
-    for (const auto& note : work.contenders.notes) fmt::print("{}\n", note);
+  if (!for_programs && !work.contenders.notes.empty()) {
+    fmt::print("\n{}\n", fmt::join(work.contenders.notes, "\n"));
   }
   const std::string finding = for_programs ? "" : headline(report_of_figures(compared));
   if (!finding.empty()) fmt::print("\n{}\n", finding);

@@ -215,7 +215,7 @@ MadePairs make_pairs_now(const OpenModel& open, int64_t batch,
   made.plan.conditions = policy_of(deals);
   const ModelPtr model = guided_for(open, deals);
   const auto make = [&](Split split, const SplitPlan& plan) {
-    Progress progress(fmt::format("the model's own samples, to {}", to_string(split)));
+    Progress progress(fmt::format("the model's own samples ({})", to_string(split)));
     PairSource source;
     source.seed = plan.seed;
     source.count = plan.count;

@@ -131,6 +131,10 @@ void DistillCommandOptions::check_numbers() const {
   if (!pairs.empty() && !conditions.empty()) {
     throw usage_error("--pairs brings its own conditions; leave out --cond");
   }
+  if (!pairs.empty() && method == to_string(Method::fit)) {
+    throw usage_error(
+        "--method fit needs trajectories, which the pairs of a folder lack; leave out --pairs");
+  }
   if (samples < 1) throw usage_error("--samples must be at least 1, found {}", samples);
   if (iterations < 0 || batch < 0 || most_forwards < 0 || most_pairs < 0 || seed < 0) {
     throw usage_error(

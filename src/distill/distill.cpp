@@ -95,7 +95,13 @@ class Distillation {
     if (!list.empty()) return list;
     const SchedulePtr& schedule = options_.field.schedule;
     const bool any = family_->name() == "bns";
-    if (any && !adam() && !lm()) return {training_.has_trajectories() ? fitted() : nearest()};
+    if (any && !adam() && !lm()) {
+      if (training_.has_trajectories()) return {fitted()};
+      if (options_.method == Method::fit) {
+        throw bad_input("the fit needs the true trajectories of its samples, which these lack");
+      }
+      return {nearest()};
+    }
     if (adam() || !any) {  // the published recipe starts from the plain ones
       for (const auto& name : plain_starts(*family_, *schedule)) list.push_back(resolved(name));
     } else {
@@ -382,6 +388,11 @@ void DistillOptions::validate() const {
   check_nfe(nfe);
   if (family && family->nfe() != nfe) {
     throw usage_error("the family spends {} evaluations, {} were asked for", family->nfe(), nfe);
+  }
+  if (method == Method::fit && (!starts.empty() || (family && family->name() != "bns"))) {
+    throw usage_error(
+        "the fit makes bns solvers from trajectories alone; give it neither a start nor another "
+        "family, or take another method");
   }
   if (starts.empty() && !field.schedule) {
     throw usage_error("automatic starts need to know the schedule of the field");

@@ -48,7 +48,7 @@ torch::Tensor repeated(const torch::Tensor& x, int64_t times) {
 }
 
 // Solvers of as many evaluations side by side in one batch, each on all pairs: row s * count + k is
-// pair k by solver s. Most solvers here are looked at on two pairs alone, and models like batches.
+// pair k by solver s. Most solvers here are looked at on one pair alone, and models like batches.
 torch::Tensor sample_side_by_side(const std::vector<NamedSolver>& solvers, size_t begin, size_t end,
                                   const Field& field, const Pairs& pairs, int64_t count) {
   const torch::NoGradGuard no_grad;
@@ -135,7 +135,7 @@ NamedSolver best_of_catalogue(const ModelPtr& model, int nfe, const FieldDescrip
   };
   const double deviation = pairs.x1.square().mean().sqrt().item<double>();
   std::vector<NamedSolver> left = catalogue_contenders(nfe, field, deviation);
-  const std::vector<Round> rounds = {{left.size(), 2}, {64, 8}, {12, pairs.count()}};
+  const std::vector<Round> rounds = {{left.size(), 1}, {64, 4}, {12, pairs.count()}};
   double planned = 0, done = 0;
   for (const Round& round : rounds) {
     planned += static_cast<double>(std::min(round.contenders, left.size()) * round.pairs);

@@ -175,6 +175,9 @@ TEST_F(DistillCommand, RefusesWhatDoesNotFit) {
   expect_failure(command("--direct dampng=1 -o x"), 2, "did you mean 'damping'?");
   expect_failure(command("--direct difference=0 -o x"), 2, "direct needs");
   expect_failure(command("--samples 0 -o x"), 2, "--samples");
+  expect_failure(command("--method fit -o x"), 2, "leave out --pairs");
+  expect_failure("distill " + kMixtureWithClasses + "--method fit --family bst -o x", 2,
+                 "the fit makes bns solvers");
   expect_failure(command("--sigma0 -1 -o x"), 2, "must be positive");
   expect_failure(command("--init euler@vp --sigma0 2 -o x"), 2, "two changes of schedule");
   expect_failure(command("--cond class=1 -o x"), 2, "brings its own conditions");

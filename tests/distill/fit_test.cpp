@@ -6,6 +6,7 @@
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/mean.h"
+#include "bespoke/distill/distill.h"
 #include "bespoke/solver/catalogue.h"
 #include "bespoke/solver/grid.h"
 #include "plain_problem.h"
@@ -64,6 +65,18 @@ TEST(Fit, KeepsTheStartScaleAtOneWhereAsked) {
   EXPECT_EQ(
       fit_solver(objective, first_samples(objective), times, options, &counts).solver.start_scale,
       1);
+}
+
+TEST(Fit, RefusesStartsAndOtherFamilies) {
+  DistillOptions options;
+  options.field.schedule = fm_ot_schedule();
+  options.method = Method::fit;
+  EXPECT_NO_THROW(options.validate());
+  options.family = bst_family(ScaleTimeBase::rk2, 8);
+  EXPECT_THROW(options.validate(), Error);
+  options.family = nullptr;
+  options.starts = {{"euler", make_solver("euler", {8, fm_ot_schedule()})}};
+  EXPECT_THROW(options.validate(), Error);
 }
 
 TEST(Fit, SaysHowManySamplesItNeeds) {
