@@ -87,15 +87,14 @@ void add_by_name(const std::string& text, const CompareCommandOptions& options,
 }
 
 // Pairs that `best` is chosen on: of another seed than any figure.
-Pairs selection_pairs(const CompareCommandOptions& options, const OpenModel& open,
-                      const std::vector<std::string>& conditions) {
+Pairs selection_pairs(const CompareCommandOptions& options, const OpenModel& open) {
   constexpr int64_t kCount = 24, kSeed = 0x62657374;
   Progress progress("reference for best");
   PairSource source;
   source.seed = kSeed;
   source.count = kCount;
   source.tolerances = {options.tolerance, options.tolerance};
-  source.conditions = read_conditions(open.card.conditions, conditions, kCount);
+  source.conditions = read_conditions(open.card.conditions, options.samples.conditions, kCount);
   PairRun run;
   run.batch = options.model.batch;
   run.device = open.device;
@@ -106,37 +105,48 @@ Pairs selection_pairs(const CompareCommandOptions& options, const OpenModel& ope
 
 void add_best(const CompareCommandOptions& options, const OpenModel& open,
               const std::vector<int64_t>& nfes, Contenders& contenders) {
-  const Pairs pairs = selection_pairs(options, open, options.samples.conditions);
+  const Pairs pairs = selection_pairs(options, open);
   const ModelPtr model = guided(open, pairs.conditions);
   for (const int64_t nfe : nfes) {
     Progress progress(fmt::format("best of the catalogue, {} NFE", nfe));
     const NamedSolver best = best_of_catalogue(model, static_cast<int>(nfe), open.field(), pairs,
-                                               [&](double done) { progress.update(done); });
+                                               options.model.batch, [&](double done) { progress.update(done); });
     contenders.notes.push_back(fmt::format("{} at {} NFE is {}", kBest, nfe, best.name));
     contenders.solvers.push_back({kBest, best.solver});
   }
 }
 
-// Every solver at every NFE it can spend; a file at its own, which joins the list.
+// Every solver at every NFE it can spend; a file at its own, which joins the list. The search for
+// `best` takes long, so it comes when all the others are known to be there; rows keep the order of
+// the list.
 Contenders find_contenders(const CompareCommandOptions& options, const OpenModel& open,
                            std::vector<int64_t>& nfes) {
   const std::vector<int64_t> asked = nfes;
-  Contenders contenders;
-  for (const auto& text : split_solver_names(options.solvers)) {
-    if (text == kBest) {
-      add_best(options, open, asked, contenders);
-    } else if (SolverName::parse(text).is_file()) {
-      const SolverFile file = resolve(text, 0, open.field(), {});
-      contenders.files[text] = file;
-      contenders.solvers.push_back({text, file.solver});
-      nfes.push_back(file.solver.nfe());
-    } else {
-      add_by_name(text, options, open.field(), asked, contenders);
+  const auto texts = split_solver_names(options.solvers);
+  std::vector<Contenders> parts(texts.size());
+  for (size_t i = 0; i < texts.size(); ++i) {
+    if (texts[i] == kBest) continue;
+    if (!SolverName::parse(texts[i]).is_file()) {
+      add_by_name(texts[i], options, open.field(), asked, parts[i]);
+      continue;
     }
+    const SolverFile file = resolve(texts[i], 0, open.field(), {});
+    parts[i].files[texts[i]] = file;
+    parts[i].solvers.push_back({texts[i], file.solver});
+    nfes.push_back(file.solver.nfe());
+  }
+  for (size_t i = 0; i < texts.size(); ++i) {
+    if (texts[i] == kBest) add_best(options, open, asked, parts[i]);
   }
   std::sort(nfes.begin(), nfes.end());
   nfes.erase(std::unique(nfes.begin(), nfes.end()), nfes.end());
-  return contenders;
+  Contenders all;
+  for (const Contenders& part : parts) {
+    all.solvers.insert(all.solvers.end(), part.solvers.begin(), part.solvers.end());
+    all.files.insert(part.files.begin(), part.files.end());
+    all.notes.insert(all.notes.end(), part.notes.begin(), part.notes.end());
+  }
+  return all;
 }
 
 // Everything the figures are made of, checked before any of them is computed.
@@ -162,11 +172,14 @@ PreparedComparison prepare_comparison(const CompareCommandOptions& options,
   work.open = open_model(options.model);
   work.decoded = in_decoded_space(work.open, options.space);
   work.chosen = choose_samples(work.open, options.samples);
-  work.contenders = find_contenders(options, work.open, nfes);
-  if (options.features.file.empty()) return work;
+  if (options.features.file.empty()) {
+    work.contenders = find_contenders(options, work.open, nfes);
+    return work;
+  }
   work.features = open_features(options.features, work.open);
   require_enough_samples(work.chosen.count(), work.features->dimension,
                          fmt::format("--count {}", work.chosen.count()));
+  work.contenders = find_contenders(options, work.open, nfes);
   return work;
 }
 

@@ -35,6 +35,7 @@ namespace {
 struct TrainingData {
   Pairs train, validation;
   nlohmann::json provenance;
+  int64_t reference_evaluations = 0;  // where they were made now; 0 where they were read
 };
 
 nlohmann::json describe_pairs(const PairPlan& plan, const TrainingData& data) {
@@ -82,7 +83,7 @@ TrainingData load_training_data(const DistillCommandOptions& options, const Open
   data.provenance = describe_pairs(made.plan, data);
   const int64_t evaluations = made.train.evaluations.sum().item<int64_t>() +
                               made.validation.evaluations.sum().item<int64_t>();
-  data.provenance["reference_evaluations"] = evaluations;
+  data.reference_evaluations = evaluations;
   return data;
 }
 
@@ -135,6 +136,7 @@ SolverFile to_solver_file(const DistillCommandOptions& options, const OpenModel&
                      {"command", invocations().back()},
                      {"model", open.identity()},
                      {"pairs", data.provenance},
+                     {"reference_evaluations", data.reference_evaluations},
                      {"method", options.method},
                      {"seed", options.seed},
                      {"space", decoded ? "decoded" : "sample"}};
@@ -199,6 +201,7 @@ nlohmann::json resolved_options(const DistillCommandOptions& options, const Open
           {"family", options.family},
           {"init", options.init},
           {"method", options.method},
+          {"direct", options.direct},
           {"lm", options.lm},
           {"adam_decay", options.adam_decay},
           {"sigma_0", options.sigma_0},
@@ -293,8 +296,9 @@ Outcome distill_one(Session& session, int nfe, const NsSolver* neighbour) {
   outcome.result = run_and_record(session, settings, run);
   outcome.summary = summary_json(outcome.result);
   if (session.open.card.sample_rate > 0) {
-    outcome.summary["validation_snr"] = validation_snr(session.model, session.data.validation,
-                                                       settings.objective, outcome.result.solver);
+    outcome.summary["validation_snr"] =
+        validation_snr(session.model, session.data.validation,
+                       session.memory.value_or(settings.objective), outcome.result.solver);
   }
   write_solver_file(outcome.file, to_solver_file(options, session.open, session.data,
                                                  outcome.result, outcome.summary, session.decoded));

@@ -73,9 +73,9 @@ void DistillCommandOptions::add_to(CLI::App& command) {
   command
       .add_option(
           "--init", init,
-          fmt::format("solvers to start from, comma-separated, each {}; auto: the catalogue's "
-                      "nearest on each of five grids and the result for fewer evaluations; the "
-                      "best after short trials goes on",
+          fmt::format("solvers to start from, comma-separated, each {}; auto: the best fit on "
+                      "five grids for direct, the catalogue's nearest on each of them for lm; of "
+                      "several, the best after short trials goes on",
                       kSolverNames))
       ->capture_default_str();
   command
@@ -134,6 +134,10 @@ void DistillCommandOptions::check_numbers() const {
   if (!pairs.empty() && method == to_string(Method::fit)) {
     throw usage_error(
         "--method fit needs trajectories, which the pairs of a folder lack; leave out --pairs");
+  }
+  const bool in_memory = method == to_string(Method::fit) || method == to_string(Method::direct);
+  if (pairs.empty() && in_memory && most_pairs > 0) {
+    throw usage_error("--max-pairs goes with --pairs; give --samples instead");
   }
   if (samples < 1) throw usage_error("--samples must be at least 1, found {}", samples);
   if (iterations < 0 || batch < 0 || most_forwards < 0 || most_pairs < 0 || seed < 0) {

@@ -14,6 +14,7 @@
 #include "bespoke/distill/distill.h"
 #include "bespoke/distill/family.h"
 #include "bespoke/distill/fit.h"
+#include "bespoke/distill/gauss_newton.h"
 #include "bespoke/distill/levenberg_marquardt.h"
 #include "bespoke/distill/linear_model.h"
 #include "bespoke/distill/objective.h"

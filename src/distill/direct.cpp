@@ -6,16 +6,13 @@
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/mean.h"
+#include "gauss_newton_step.h"
 
 namespace bespoke {
 
 using namespace detail;
 
 namespace {
-
-constexpr double kLeastDamping = 1e-9;
-constexpr double kLastStepDamping = 0.01;  // of that of other parameters
-constexpr double kLeastDiagonal = 1e-12;   // of the largest entry
 
 // Where the columns of a linearisation lie among the coefficients: those of the changes, then those
 // of the last step.
@@ -57,36 +54,6 @@ LinearModelSlope in_coefficients(const LinearModelSlope& slope, const std::vecto
     }
   }
   return whole;
-}
-
-// H averaged with those of the iterations before. H is proportional to 1 / |r|^2, so what is
-// averaged is H e^loss, which does not change as errors fall.
-Matrix averaged(const Matrix& curvature, double loss, double averaging, DirectState& state) {
-  if (state.weight == 0) state.curvature = Matrix(curvature.rows, curvature.columns);
-  const double scale = std::exp(loss);
-  state.weight = averaging * state.weight + 1;
-  Matrix result = curvature;
-  for (size_t i = 0; i < result.values.size(); ++i) {
-    double& sum = state.curvature.values[i];
-    sum = averaging * sum + scale * curvature.values[i];
-    result.values[i] = sum / (state.weight * scale);
-  }
-  return result;
-}
-
-// (H + damping D)^-1 g with D the diagonal of H, less of it for the parameters of the last step, in
-// which the samples are linear. Empty if that cannot be solved.
-std::vector<double> damped_step(const Matrix& hessian, double damping, const Family& family,
-                                const std::vector<double>& gradient) {
-  double largest = 0;
-  for (size_t i = 0; i < hessian.rows; ++i) largest = std::max(largest, hessian(i, i));
-  std::vector<double> dampings(hessian.rows, damping);
-  for (const size_t i : family.last_step()) dampings[i] *= kLastStepDamping;
-  Matrix damped = hessian;
-  for (size_t i = 0; i < hessian.rows; ++i) {
-    damped(i, i) += dampings[i] * std::max(hessian(i, i), kLeastDiagonal * largest);
-  }
-  return solve_positive(std::move(damped), gradient);
 }
 
 // The loss of a solver on some samples, with the last step put where it is best where it is free.
@@ -183,7 +150,7 @@ int64_t evaluations_of(const std::vector<Change>& changes, int nfe) {
 
 double direct_iteration(const Objective& objective, const Family& family,
                         const DirectOptions& options, const std::vector<int64_t>& batch,
-                        DirectState& state, std::vector<double>& theta, Counts* counts) {
+                        GaussNewtonState& state, std::vector<double>& theta, Counts* counts) {
   if (state.damping == 0) state.damping = options.damping;
   Refitted refitted(objective, family, batch, counts);
   const double before = refitted.begin(theta, options.smoothing);
@@ -197,7 +164,7 @@ double direct_iteration(const Objective& objective, const Family& family,
   const Matrix jacobian = family.jacobian(theta);
   const std::vector<double> gradient = transposed_product(jacobian, slope.gradient);
   const Matrix hessian =
-      congruence(averaged(slope.curvature, loss, options.averaging, state), jacobian);
+      congruence(averaged_curvature(slope.curvature, loss, options.averaging, state), jacobian);
   for (int attempt = 0; attempt < options.attempts; ++attempt) {
     const std::vector<double> step = damped_step(hessian, state.damping, family, gradient);
     std::vector<double> trial = theta;

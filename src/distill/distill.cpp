@@ -50,7 +50,8 @@ class Distillation {
     }
     const auto chosen = static_cast<size_t>(state_.chosen);
     const Ending ending = advance(chosen, iterations());
-    if (options_.method == Method::direct && ending != Ending::stopped) polish(chosen);
+    const bool ended_well = ending != Ending::stopped && ending != Ending::diverged;
+    if (options_.method == Method::direct && ended_well) polish(chosen);
     return summary(chosen, ending);
   }
 
@@ -116,20 +117,27 @@ class Distillation {
     return list;
   }
 
-  // The best fit on any of the automatic grids.
+  // The best fit on any of the automatic grids. One on which the solver diverges is passed over.
   NamedSolver fitted() {
     const auto samples = first_samples(training_, options_.fit_samples);
     NamedSolver best;
     double least = std::numeric_limits<double>::infinity();
+    std::string problem = "no fit has a finite error";
     for (const auto& grid :
          automatic_grids(family_->nfe(), *options_.field.schedule, training_.data_deviation())) {
-      const auto times = make_grid(grid, family_->nfe(), *options_.field.schedule);
-      const FittedSolver fitted =
-          fit_solver(training_, samples, times, options_.fit, &state_.screening);
-      if (!(fitted.loss < least)) continue;
-      least = fitted.loss;
-      best = {"fit/" + grid, fitted.solver};
+      try {
+        const auto times = make_grid(grid, family_->nfe(), *options_.field.schedule);
+        const FittedSolver fitted =
+            fit_solver(training_, samples, times, options_.fit, &state_.screening);
+        if (!(fitted.loss < least)) continue;
+        least = fitted.loss;
+        best = {"fit/" + grid, fitted.solver};
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::diverged) throw;
+        problem = error.what();
+      }
     }
+    if (best.name.empty()) throw Error(ErrorKind::diverged, problem);
     return best;
   }
 
@@ -238,20 +246,22 @@ class Distillation {
     if (adam()) return adam_iteration(start);
     if (lm()) {
       return lm_iteration(training_, *family_, options_.lm, options_.seed, start.iteration,
-                          start.lm, start.theta, &state_.training);
+                          start.gauss_newton, start.theta, &state_.training);
     }
     const auto batch = fresh_batch(start.iteration, training_.count(), direct_batch());
-    return direct_iteration(training_, *family_, options_.direct, batch, start.direct, start.theta,
-                            &state_.training);
+    return direct_iteration(training_, *family_, options_.direct, batch, start.gauss_newton,
+                            start.theta, &state_.training);
   }
 
   // Small samples say little each, and many parameters ask for much.
   int64_t direct_batch() const {
     constexpr double kNumbersPerParameter = 8, kSamplesPerParameter = 0.3;
+    constexpr int64_t kLeast = 16;
+    if (options_.direct.batch > 0) return options_.direct.batch;
     const double needed =
         static_cast<double>(family_->parameter_count()) *
         std::max(kNumbersPerParameter / training_.sample_size(), kSamplesPerParameter);
-    return std::max(options_.direct.batch, static_cast<int64_t>(std::ceil(needed)));
+    return std::max(kLeast, static_cast<int64_t>(std::llround(needed)));
   }
 
   double adam_iteration(StartState& start) {
@@ -296,20 +306,25 @@ class Distillation {
     }
   }
 
-  // Iterations fit the last step to their own few samples; here it is fitted to all.
+  // Iterations fit the last step to their own few samples; here it is fitted to all. A sample on
+  // which the solver diverges leaves it as it is.
   void polish(size_t index) {
     StartState& start = state_.starts[index];
     if (!training_.is_linear() || family_->last_step().empty()) return;
-    LinearModel last = training_.last_step(family_->solver(start.best_theta),
-                                           first_samples(training_), &state_.training);
-    last.floor = options_.direct.smoothing * last.typical_square();
-    const std::vector<double> change = best_change(last);
-    std::vector<double> theta = start.best_theta;
-    for (size_t i = 0; i < change.size(); ++i) theta[family_->last_step()[i]] += change[i];
-    const double psnr = validation_psnr(theta);
-    if (!(psnr > start.best_psnr)) return;
-    start.best_psnr = psnr;
-    start.best_theta = theta;
+    try {
+      LinearModel last = training_.last_step(family_->solver(start.best_theta),
+                                             first_samples(training_), &state_.training);
+      last.floor = options_.direct.smoothing * last.typical_square();
+      const std::vector<double> change = best_change(last);
+      std::vector<double> theta = start.best_theta;
+      for (size_t i = 0; i < change.size(); ++i) theta[family_->last_step()[i]] += change[i];
+      const double psnr = validation_psnr(theta);
+      if (!(psnr > start.best_psnr)) return;
+      start.best_psnr = psnr;
+      start.best_theta = theta;
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::diverged) throw;
+    }
   }
 
   double validation_psnr(const std::vector<double>& theta) {
@@ -409,12 +424,17 @@ void DistillOptions::validate() const {
         "damping > 0 and shrink > 1, found {}, {}, {}, {}, {}, {} and {}",
         lm.probes, lm.attempts, lm.averaging, lm.lookahead, lm.smoothing, lm.damping, lm.shrink);
   }
-  if (direct.batch < 1 || direct.attempts < 1 || !fraction(direct.averaging) ||
+  if (fit_samples < 1 || !(fit.smoothing >= 0)) {
+    throw usage_error("the fit needs at least one sample and smoothing >= 0, found {} and {}",
+                      fit_samples, fit.smoothing);
+  }
+  if (direct.batch < 0 || direct.attempts < 1 || !fraction(direct.averaging) ||
       !(direct.smoothing >= 0) || !(direct.damping > 0) || !(direct.shrink > 1) ||
       !(direct.grow > 1) || !(direct.difference > 0) ||
       !(direct.time_difference > 0 && direct.time_difference < 0.5)) {
     throw usage_error(
-        "direct needs a batch and attempts >= 1, averaging in [0, 1), smoothing >= 0, damping > 0, "
+        "direct needs a batch >= 0, attempts >= 1, averaging in [0, 1), smoothing >= 0, damping > "
+        "0, "
         "shrink and grow > 1, difference > 0 and time_difference in (0, 0.5)");
   }
   if (iterations < 0 || most_forwards < 0 || validation_interval < 0) {

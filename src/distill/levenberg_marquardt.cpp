@@ -6,6 +6,7 @@
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/mean.h"
+#include "gauss_newton_step.h"
 
 namespace bespoke {
 
@@ -13,43 +14,8 @@ using namespace detail;
 
 namespace {
 
-constexpr double kGrow = 4;  // of the damping
-constexpr double kLeastDamping = 1e-9;
-constexpr double kGoodRatio = 0.5;         // of actual to predicted fall
-constexpr double kLastStepDamping = 0.01;  // of that of other parameters
-constexpr double kLeastDiagonal = 1e-12;   // of the largest entry
-
-// H averaged with those of the iterations before. H is proportional to 1 / |r|^2, so what is
-// averaged is H e^loss, which does not change as errors fall.
-Matrix averaged(const LocalModel& model, double averaging, LmState& state) {
-  if (state.weight == 0) {
-    state.curvature = Matrix(model.curvature.rows, model.curvature.columns);
-  }
-  const double scale = std::exp(model.loss);
-  state.weight = averaging * state.weight + 1;
-  Matrix result = model.curvature;
-  for (size_t i = 0; i < result.values.size(); ++i) {
-    double& sum = state.curvature.values[i];
-    sum = averaging * sum + scale * model.curvature.values[i];
-    result.values[i] = sum / (state.weight * scale);
-  }
-  return result;
-}
-
-// (H + damping D)^-1 g with D the diagonal of H, less of it for the parameters of the last step, in
-// which the samples are linear. Empty if that cannot be solved.
-std::vector<double> damped_step(const Matrix& hessian, double damping, const Family& family,
-                                const std::vector<double>& gradient) {
-  double largest = 0;
-  for (size_t i = 0; i < hessian.rows; ++i) largest = std::max(largest, hessian(i, i));
-  std::vector<double> dampings(hessian.rows, damping);
-  for (const size_t i : family.last_step()) dampings[i] *= kLastStepDamping;
-  Matrix damped = hessian;
-  for (size_t i = 0; i < hessian.rows; ++i) {
-    damped(i, i) += dampings[i] * std::max(hessian(i, i), kLeastDiagonal * largest);
-  }
-  return solve_positive(std::move(damped), gradient);
-}
+constexpr double kGrow = 4;         // of the damping
+constexpr double kGoodRatio = 0.5;  // of actual to predicted fall
 
 void move_last_step(const Family& family, const std::vector<double>& change,
                     std::vector<double>& theta) {
@@ -87,8 +53,8 @@ double dot(const std::vector<double>& left, const std::vector<double>& right) {
 }  // namespace
 
 double lm_iteration(const Objective& objective, const Family& family, const LmOptions& options,
-                    uint64_t seed, int64_t iteration, LmState& state, std::vector<double>& theta,
-                    Counts* counts) {
+                    uint64_t seed, int64_t iteration, GaussNewtonState& state,
+                    std::vector<double>& theta, Counts* counts) {
   if (state.damping == 0) state.damping = options.damping;
   const auto batch = draw_batch(seed, iteration, objective.count(), options.batch);
   const bool refit = objective.is_linear() && !family.last_step().empty();
@@ -98,7 +64,8 @@ double lm_iteration(const Objective& objective, const Family& family, const LmOp
   move_last_step(family, model.last_step, theta);
   const Matrix jacobian = family.jacobian(theta);
   const std::vector<double> gradient = transposed_product(jacobian, model.gradient);
-  const Matrix hessian = congruence(averaged(model, options.averaging, state), jacobian);
+  const Matrix hessian = congruence(
+      averaged_curvature(model.curvature, model.loss, options.averaging, state), jacobian);
   for (int attempt = 0; attempt < options.attempts; ++attempt) {
     const std::vector<double> step = damped_step(hessian, state.damping, family, gradient);
     std::vector<double> trial = theta;

@@ -56,12 +56,9 @@ json to_json(const StartState& start) {
           {"theta", start.theta},
           {"average", start.average},
           {"iteration", start.iteration},
-          {"damping", start.lm.damping},
-          {"curvature", triangle(start.lm.curvature)},
-          {"curvature_weight", start.lm.weight},
-          {"direct_damping", start.direct.damping},
-          {"direct_curvature", triangle(start.direct.curvature)},
-          {"direct_weight", start.direct.weight},
+          {"damping", start.gauss_newton.damping},
+          {"curvature", triangle(start.gauss_newton.curvature)},
+          {"curvature_weight", start.gauss_newton.weight},
           {"adam_first", start.adam.first},
           {"adam_second", start.adam.second},
           {"initial_psnr", start.initial_psnr},
@@ -79,12 +76,9 @@ StartState start_from(const json& value) {
   value.at("theta").get_to(start.theta);
   value.at("average").get_to(start.average);
   value.at("iteration").get_to(start.iteration);
-  value.at("damping").get_to(start.lm.damping);
-  start.lm.curvature = from_triangle(value.at("curvature"));
-  value.at("curvature_weight").get_to(start.lm.weight);
-  value.at("direct_damping").get_to(start.direct.damping);
-  start.direct.curvature = from_triangle(value.at("direct_curvature"));
-  value.at("direct_weight").get_to(start.direct.weight);
+  value.at("damping").get_to(start.gauss_newton.damping);
+  start.gauss_newton.curvature = from_triangle(value.at("curvature"));
+  value.at("curvature_weight").get_to(start.gauss_newton.weight);
   value.at("adam_first").get_to(start.adam.first);
   value.at("adam_second").get_to(start.adam.second);
   value.at("initial_psnr").get_to(start.initial_psnr);

@@ -86,10 +86,9 @@ torch::Tensor sample_side_by_side(const std::vector<NamedSolver>& solvers, size_
 
 // The mean PSNR of each solver on the first pairs; the worst there is where one diverges.
 std::vector<double> measure(const std::vector<NamedSolver>& solvers, const Field& field,
-                            const Pairs& pairs, int64_t count,
+                            const Pairs& pairs, int64_t count, int64_t batch,
                             const std::function<void(size_t)>& on_measured) {
-  constexpr int64_t kBatch = 64;
-  const auto together = static_cast<size_t>(std::max<int64_t>(1, kBatch / count));
+  const auto together = static_cast<size_t>(std::max<int64_t>(1, batch / count));
   const torch::Tensor truth = pairs.x1.slice(0, 0, count);
   std::vector<double> figures;
   for (size_t begin = 0; begin < solvers.size(); begin += together) {
@@ -128,7 +127,8 @@ std::vector<NamedSolver> catalogue_contenders(int nfe, const FieldDescription& f
 }
 
 NamedSolver best_of_catalogue(const ModelPtr& model, int nfe, const FieldDescription& field,
-                              const Pairs& pairs, const std::function<void(double)>& on_progress) {
+                              const Pairs& pairs, int64_t batch,
+                              const std::function<void(double)>& on_progress) {
   struct Round {
     size_t contenders;
     int64_t pairs;
@@ -144,7 +144,7 @@ NamedSolver best_of_catalogue(const ModelPtr& model, int nfe, const FieldDescrip
   for (const Round& round : rounds) {
     left.resize(std::min(round.contenders, left.size()));
     const int64_t count = std::min(round.pairs, pairs.count());
-    const auto figures = measure(left, velocity, pairs, count, [&](size_t more) {
+    const auto figures = measure(left, velocity, pairs, count, batch, [&](size_t more) {
       done += static_cast<double>(round.pairs) * static_cast<double>(more);
       if (on_progress) on_progress(done / planned);
     });

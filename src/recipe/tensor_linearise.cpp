@@ -67,7 +67,7 @@ class ChangedRuns {
     begin();
     for (size_t k = first_; k < solver_.a.size(); ++k) {
       const torch::Tensor x = repeated(run_.x[k]) + state_;
-      const torch::Tensor u = field.velocity(x, times(k), conditions).detach();
+      const torch::Tensor u = field.velocity(x, times(k), conditions).detach().contiguous();
       counts->forwards += x.size(0);
       slopes_.push_back(u.to(x.scalar_type()) - repeated(run_.u[k]).to(x.scalar_type()));
       step(k);
@@ -137,7 +137,14 @@ class ChangedRuns {
       terms.push_back(start_);
       coefficients.push_back(solver_.a[k]);
     }
-    state_ = combined(terms, coefficients);
+    state_ = torch::empty_like(slopes_.front());
+    if (!combine(state_, terms, coefficients)) {
+      throw Error(
+          ErrorKind::diverged,
+          fmt::format("a run with one number changed a little is not finite after step {} of "
+                      "{} (t = {})",
+                      k + 1, solver_.nfe(), solver_.times[k]));
+    }
   }
 
   const NsSolver& solver_;
@@ -254,8 +261,12 @@ class TensorObjective::Steps : public StepwiseRun {
       parts.push_back(objective_.field_->velocity(state_.slice(0, begin, end), t,
                                                   slice(conditions_, begin, end)));
     }
-    columns_.push_back(torch::cat(parts));
+    columns_.push_back(torch::cat(parts).contiguous());
     counts_->forwards += count;
+    if (!torch::isfinite(columns_.back()).all().item<bool>()) {
+      throw Error(ErrorKind::diverged,
+                  fmt::format("the model returned NaN or infinity at t = {}", time));
+    }
     return against(columns_, next_time);
   }
 

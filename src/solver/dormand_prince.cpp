@@ -141,8 +141,9 @@ void DormandPrince::set_step(Sample& sample, double step) const {
 }
 
 DormandPrince::Values DormandPrince::stage_times(size_t stage) const {
-  return of_each(
-      [&](const Sample& s) { return std::min(options_.end, s.time + kStageNodes[stage] * s.step); });
+  return of_each([&](const Sample& s) {
+    return std::min(options_.end, s.time + kStageNodes[stage] * s.step);
+  });
 }
 
 void DormandPrince::add_slopes(Combination& sum, const double (&weights)[kStages]) const {

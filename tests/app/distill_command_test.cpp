@@ -176,6 +176,7 @@ TEST_F(DistillCommand, RefusesWhatDoesNotFit) {
   expect_failure(command("--direct difference=0 -o x"), 2, "direct needs");
   expect_failure(command("--samples 0 -o x"), 2, "--samples");
   expect_failure(command("--method fit -o x"), 2, "leave out --pairs");
+  expect_failure("distill " + kMixtureWithClasses + "--max-pairs 9 -o x", 2, "--samples");
   expect_failure("distill " + kMixtureWithClasses + "--method fit --family bst -o x", 2,
                  "the fit makes bns solvers");
   expect_failure(command("--sigma0 -1 -o x"), 2, "must be positive");

@@ -46,7 +46,7 @@ TEST(BestOfCatalogue, FindsOneOfTheBest) {
     const Pairs pairs = make_pairs(model, source);
     double done = 0;
     const NamedSolver best =
-        best_of_catalogue(model, 8, description, pairs, [&](double f) { done = f; });
+        best_of_catalogue(model, 8, description, pairs, 64, [&](double f) { done = f; });
     EXPECT_NEAR(done, 1, 1e-9);
     const VelocityField field(model);
     const auto psnr = [&](const NsSolver& solver) {

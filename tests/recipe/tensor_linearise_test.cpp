@@ -6,6 +6,7 @@
 
 #include "bespoke/distill/direct.h"
 #include "bespoke/distill/fit.h"
+#include "bespoke/model/function_model.h"
 #include "bespoke/recipe/distill_model.h"
 #include "bespoke/recipe/tensor_objective.h"
 #include "bespoke/sample/sampler.h"
@@ -101,6 +102,23 @@ TEST(TensorLinearise, ColumnsAreDerivativesOfWhatIsDecoded) {
   };
   const double square = ((decoded(up) - decoded(down)) / 2e-5).square().sum().item<double>();
   EXPECT_NEAR(model.samples[0].gram(0, 0), square, 0.05 * square);  // moved by a hundredth
+}
+
+// A network may end in a permutation, and what it returns then has strides of its own.
+TEST(TensorLinearise, TakesVelocitiesOfAnyStrides) {
+  const Problem problem = small_problem();
+  const auto strided = function_field(
+      [&](const torch::Tensor& x, const torch::Tensor& t, const Conditions& conditions) {
+        return problem.field->velocity(x, t, conditions).t().contiguous().t();
+      });
+  const NsSolver solver = rising_solver(problem.model->schedule());
+  const auto changes = jacobian_changes(solver, {});
+  Counts counts;
+  const LinearModel plain =
+      testing::validation_objective(problem).linearise(solver, {0, 1}, changes, &counts);
+  const LinearModel same = TensorObjective(strided, problem.validation, {})
+                               .linearise(solver, {0, 1}, changes, &counts);
+  EXPECT_EQ(plain.samples[1].products, same.samples[1].products);
 }
 
 TEST(TensorLinearise, AsksTheModelNothingTwice) {

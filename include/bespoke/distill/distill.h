@@ -38,12 +38,14 @@ struct DistillOptions {
   // distils a model fills it in.
   FieldDescription field;
 
-  // Solvers to begin from, as `method` and `family` need them where there are none: for
-  // Levenberg-Marquardt and BNS the nearest of start_candidates on each of automatic_grids, for
-  // all others plain_starts. Of several, the best four after the first measurement on the
+  // Solvers to begin from. Where there are none: for fit and direct the best fit on any of
+  // automatic_grids, without trajectories the nearest of start_candidates on any; for
+  // Levenberg-Marquardt the nearest on each; for Adam and scale-time families plain_starts. Of
+  // several, the best four after the first measurement on the
   // validation pairs go on, the best two after the second and the best one after the third.
   std::vector<NamedSolver> starts;
-  // The result for fewer evaluations: padded it is as good, and automatic starts include it.
+  // The result for fewer evaluations: padded it is as good, and automatic starts of
+  // Levenberg-Marquardt include it.
   std::optional<NsSolver> neighbour;
 
   Method method = Method::direct;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "bespoke/distill/objective.h"
@@ -14,10 +13,11 @@ namespace bespoke {
 //   start_scale  least squares of x(t_0) on the noise
 //   step i       u_i = u(t_i, x_i) at the solver's own state, so that its errors so far are seen;
 //                (a_i, b_i0 ... b_ii) least squares of a_i x_0 + sum_j b_ij u_j on x(t_{i+1})
-//   last step    by the mean log error of x_n under the floor, which is what solvers are measured by
+//   last step    by the mean log error of x_n under the floor, which is what solvers are measured
+//   by
 // It costs n forwards a sample.
 struct FitOptions {
-  double smoothing = 0.05;  // the floor, of the geometric mean of |r|^2
+  double smoothing = 0.05;       // the floor, of the geometric mean of |r|^2
   bool free_start_scale = true;  // otherwise 1: the noise is taken as it is
 };
 
@@ -27,7 +27,7 @@ struct FittedSolver {
 };
 
 // `times` are t_0 ... t_n with t_n = 1. Bad input where a step has more unknowns than the samples
-// have numbers, or cannot be solved; an Error (diverged) where the model is not finite.
+// have numbers; an Error (diverged) where a step cannot be solved or the model is not finite.
 FittedSolver fit_solver(const Objective& objective, const std::vector<int64_t>& subset,
                         const std::vector<double>& times, const FitOptions& options,
                         Counts* counts);

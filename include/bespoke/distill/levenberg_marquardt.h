@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "bespoke/base/matrix.h"
 #include "bespoke/distill/family.h"
+#include "bespoke/distill/gauss_newton.h"
 #include "bespoke/distill/objective.h"
 
 namespace bespoke {
@@ -33,17 +33,10 @@ struct LmOptions {
   double lookahead = 0.8;
 };
 
-// What an iteration hands to the next.
-struct LmState {
-  double damping = 0;  // 0: not started
-  Matrix curvature;    // sum over iterations of H e^loss, in the solver's coefficients
-  double weight = 0;   // and of their weights
-};
-
 // One iteration on theta. Returns the loss on its batch before the move: smoothed, with the last
 // step refitted.
 double lm_iteration(const Objective& objective, const Family& family, const LmOptions& options,
-                    uint64_t seed, int64_t iteration, LmState& state, std::vector<double>& theta,
-                    Counts* counts);
+                    uint64_t seed, int64_t iteration, GaussNewtonState& state,
+                    std::vector<double>& theta, Counts* counts);
 
 }  // namespace bespoke

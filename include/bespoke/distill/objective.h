@@ -119,7 +119,8 @@ std::vector<int64_t> first_samples(const Objective& objective, int64_t count);
 // The samples of an iteration: `batch` of `count`, without repetition, from (seed, iteration).
 std::vector<int64_t> draw_batch(uint64_t seed, int64_t iteration, int64_t count, int64_t batch);
 
-// The same with samples that no iteration before had, as long as there are any: one after the other.
+// The same with samples that no iteration before had, as long as there are any: one after the
+// other.
 std::vector<int64_t> fresh_batch(int64_t iteration, int64_t count, int64_t batch);
 
 // The stream of an iteration's probes, apart from that of its batch.

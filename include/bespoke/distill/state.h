@@ -6,8 +6,7 @@
 
 #include "bespoke/distill/adam.h"
 #include "bespoke/distill/counts.h"
-#include "bespoke/distill/direct.h"
-#include "bespoke/distill/levenberg_marquardt.h"
+#include "bespoke/distill/gauss_newton.h"
 
 namespace bespoke {
 
@@ -24,10 +23,9 @@ Method parse_method(const std::string& name);
 struct StartState {
   std::string name;
   std::vector<double> theta;
-  std::vector<double> average;  // of theta over iterations; empty before the first
-  int64_t iteration = 0;        // done; all randomness is drawn from (seed, iteration)
-  LmState lm;
-  DirectState direct;
+  std::vector<double> average;    // of theta over iterations; empty before the first
+  int64_t iteration = 0;          // done; all randomness is drawn from (seed, iteration)
+  GaussNewtonState gauss_newton;  // of direct and lm
   AdamState adam;
   double initial_psnr = 0, validation_psnr = 0, best_psnr = 0;
   std::vector<double> best_theta;
@@ -42,7 +40,7 @@ struct DistillState {
   // What it belongs to; a run with other options cannot go on from it.
   std::string family;
   int nfe = 0;
-  Method method = Method::levenberg_marquardt;
+  Method method = Method::direct;
   uint64_t seed = 0;
 
   std::vector<StartState> starts;

@@ -17,8 +17,10 @@ std::vector<NamedSolver> catalogue_contenders(int nfe, const FieldDescription& f
 
 // The contender with the largest mean PSNR on the pairs, whose noise should not be that of the
 // figures it is reported with. All are measured on the first pair, the best sixty-four on the first
-// four, the best twelve on all. `on_progress` is told the fraction done.
+// four, the best twelve on all. About `batch` samples are
+// computed at once. `on_progress` is told the fraction done.
 NamedSolver best_of_catalogue(const ModelPtr& model, int nfe, const FieldDescription& field,
-                              const Pairs& pairs, const std::function<void(double)>& on_progress);
+                              const Pairs& pairs, int64_t batch,
+                              const std::function<void(double)>& on_progress);
 
 }  // namespace bespoke

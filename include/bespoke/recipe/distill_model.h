@@ -30,8 +30,8 @@ struct ModelDistillOptions : DistillOptions {
 };
 
 // Finds the solver of `nfe` evaluations that best reproduces the model's own samples. The model,
-// guided where it is to be, stays as it is; lm and adam need its gradients in x and t, fit and direct
-// only call it.
+// guided where it is to be, stays as it is; lm and adam need its gradients in x and t, fit and
+// direct only call it.
 DistillSummary distill(const ModelPtr& model, const ModelDistillOptions& options = {},
                        DistillState state = {});
 

@@ -17,7 +17,7 @@ namespace bespoke {
 struct Pairs {
   torch::Tensor x0, x1;
   Conditions conditions;
-  torch::Tensor evaluations;  // [count] int64, what each x1 cost
+  torch::Tensor evaluations;                              // [count] int64, what each x1 cost
   std::shared_ptr<const DenseTrajectories> trajectories;  // null where only x1 was kept
 
   int64_t count() const { return x0.size(0); }

@@ -47,7 +47,7 @@ class TensorObjective : public Objective {
   std::vector<double> log_errors(const NsSolver& solver, const std::vector<int64_t>& subset,
                                  Counts* counts) const override;
   LinearModel last_step(const NsSolver& solver, const std::vector<int64_t>& subset,
-                     Counts* counts) const override;
+                        Counts* counts) const override;
   bool has_trajectories() const override { return pairs_.trajectories != nullptr; }
   std::unique_ptr<StepwiseRun> begin_run(const std::vector<int64_t>& subset,
                                          Counts* counts) const override;
