@@ -109,8 +109,9 @@ void add_best(const CompareCommandOptions& options, const OpenModel& open,
   const ModelPtr model = guided(open, pairs.conditions);
   for (const int64_t nfe : nfes) {
     Progress progress(fmt::format("best of the catalogue, {} NFE", nfe));
-    const NamedSolver best = best_of_catalogue(model, static_cast<int>(nfe), open.field(), pairs,
-                                               options.model.batch, [&](double done) { progress.update(done); });
+    const NamedSolver best =
+        best_of_catalogue(model, static_cast<int>(nfe), open.field(), pairs, options.model.batch,
+                          [&](double done) { progress.update(done); });
     contenders.notes.push_back(fmt::format("{} at {} NFE is {}", kBest, nfe, best.name));
     contenders.solvers.push_back({kBest, best.solver});
   }

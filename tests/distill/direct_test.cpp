@@ -10,15 +10,7 @@
 namespace bespoke {
 namespace {
 
-using testing::PlainObjective;
-
-struct Problem {
-  PlainObjective training, validation;
-
-  explicit Problem(const SchedulePtr& schedule)
-      : training(testing::plain_mixture(), schedule, 64, 1),
-        validation(testing::plain_mixture(), schedule, 48, 2) {}
-};
+using testing::PlainProblem;
 
 DistillOptions direct(int nfe, const SchedulePtr& schedule) {
   DistillOptions options;
@@ -29,7 +21,7 @@ DistillOptions direct(int nfe, const SchedulePtr& schedule) {
 
 TEST(Direct, GainsManyDecibelsOverTheFitWithoutGradients) {
   for (const auto& schedule : {fm_ot_schedule(), vp_schedule()}) {
-    const Problem problem(schedule);
+    const PlainProblem problem(schedule);
     DistillOptions options = direct(4, schedule);
     const DistillSummary summary = distill(problem.training, problem.validation, options);
     EXPECT_EQ(summary.start.substr(0, 4), "fit/");
@@ -43,7 +35,7 @@ TEST(Direct, GainsManyDecibelsOverTheFitWithoutGradients) {
 }
 
 TEST(Direct, GoesOnFromAStoredStateToTheSameBits) {
-  const Problem problem(fm_ot_schedule());
+  const PlainProblem problem(fm_ot_schedule());
   DistillOptions options = direct(4, fm_ot_schedule());
   options.iterations = 4;
   std::vector<std::string> states;
@@ -62,7 +54,7 @@ TEST(Direct, GoesOnFromAStoredStateToTheSameBits) {
 }
 
 TEST(Direct, ImprovesScaleTimeSolversToo) {
-  const Problem problem(fm_ot_schedule());
+  const PlainProblem problem(fm_ot_schedule());
   DistillOptions options = direct(4, fm_ot_schedule());
   options.family = bst_family(ScaleTimeBase::rk2, 4);
   const DistillSummary summary = distill(problem.training, problem.validation, options);
@@ -74,7 +66,7 @@ TEST(Direct, CountsWhatItCosts) {
   // Of a sample: the run, 112 for coefficients, twice 36 for times, 8 for the start scale.
   const auto changes = jacobian_changes(solver, {});
   EXPECT_EQ(evaluations_of(changes, 8), 8 + 112 + 72 + 8);
-  const Problem problem(fm_ot_schedule());
+  const PlainProblem problem(fm_ot_schedule());
   Counts counts;
   problem.training.linearise(solver, {0, 1, 2}, changes, &counts);
   EXPECT_EQ(counts.forwards, 3 * evaluations_of(changes, 8));

@@ -13,14 +13,7 @@ namespace bespoke {
 namespace {
 
 using testing::PlainObjective;
-
-struct PlainProblem {
-  PlainObjective training, validation;
-
-  explicit PlainProblem(const SchedulePtr& schedule)
-      : training(testing::plain_mixture(), schedule, 64, 1),
-        validation(testing::plain_mixture(), schedule, 48, 2) {}
-};
+using testing::PlainProblem;
 
 DistillOptions automatic(int nfe, const SchedulePtr& schedule) {
   DistillOptions options;

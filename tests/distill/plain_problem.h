@@ -263,4 +263,12 @@ class PlainObjective : public Objective {
   std::vector<Array> noises_, targets_;
 };
 
+// A small mixture to train and to validate on.
+struct PlainProblem {
+  PlainObjective training, validation;
+
+  explicit PlainProblem(const SchedulePtr& schedule)
+      : training(plain_mixture(), schedule, 64, 1), validation(plain_mixture(), schedule, 48, 2) {}
+};
+
 }  // namespace bespoke::testing
