@@ -253,15 +253,14 @@ class Distillation {
                             start.theta, &state_.training);
   }
 
-  // Small samples say little each, and many parameters ask for much.
+  // Small samples say little each.
   int64_t direct_batch() const {
-    constexpr double kNumbersPerParameter = 8, kSamplesPerParameter = 0.3;
+    constexpr double kNumbersPerParameter = 8;
     constexpr int64_t kLeast = 16;
     if (options_.direct.batch > 0) return options_.direct.batch;
-    const double needed =
-        static_cast<double>(family_->parameter_count()) *
-        std::max(kNumbersPerParameter / training_.sample_size(), kSamplesPerParameter);
-    return std::max(kLeast, static_cast<int64_t>(std::llround(needed)));
+    const double needed = kNumbersPerParameter * static_cast<double>(family_->parameter_count()) /
+                          training_.sample_size();
+    return std::max(kLeast, static_cast<int64_t>(std::ceil(needed)));
   }
 
   double adam_iteration(StartState& start) {

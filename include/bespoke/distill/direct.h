@@ -16,8 +16,7 @@ namespace bespoke {
 //   -(H + damping diag H)^-1 g
 // and keeps the move if it lowers the loss on its samples with the last step refitted.
 struct DirectOptions {
-  // Samples of an iteration; 0 takes 16, or more where they are small or parameters many: three for
-  // ten.
+  // Samples of an iteration; 0 takes 16, or more where they are small: eight numbers a parameter.
   int64_t batch = 0;
   double averaging = 0.7;   // H is averaged over iterations, each weighing this much of the next
   double smoothing = 0.05;  // the floor under |r|^2, of its geometric mean
