@@ -116,8 +116,8 @@ TEST(TensorLinearise, TakesVelocitiesOfAnyStrides) {
   Counts counts;
   const LinearModel plain =
       testing::validation_objective(problem).linearise(solver, {0, 1}, changes, &counts);
-  const LinearModel same = TensorObjective(strided, problem.validation, {})
-                               .linearise(solver, {0, 1}, changes, &counts);
+  const LinearModel same =
+      TensorObjective(strided, problem.validation, {}).linearise(solver, {0, 1}, changes, &counts);
   EXPECT_EQ(plain.samples[1].products, same.samples[1].products);
 }
 
