@@ -97,7 +97,7 @@ class Distillation {
     const SchedulePtr& schedule = options_.field.schedule;
     const bool any = family_->name() == "bns";
     if (any && !adam() && !lm()) {
-      if (training_.has_trajectories()) return {fitted()};
+      if (training_.trajectories() > 0) return {fitted()};
       if (options_.method == Method::fit) {
         throw bad_input("the fit needs the true trajectories of its samples, which these lack");
       }
@@ -119,7 +119,8 @@ class Distillation {
 
   // The best fit on any of the automatic grids. One on which the solver diverges is passed over.
   NamedSolver fitted() {
-    const auto samples = first_samples(training_, options_.fit_samples);
+    const auto samples =
+        first_samples(training_, std::min(options_.fit_samples, training_.trajectories()));
     NamedSolver best;
     double least = std::numeric_limits<double>::infinity();
     std::string problem = "no fit has a finite error";

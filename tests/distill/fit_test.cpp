@@ -79,6 +79,23 @@ TEST(Fit, RefusesStartsAndOtherFamilies) {
   EXPECT_THROW(options.validate(), Error);
 }
 
+// Trajectories are large, so they may be known of fewer samples than there are.
+TEST(Fit, ReadsOnlyTrajectoriesThatAreKnown) {
+  PlainObjective training(testing::plain_mixture(), fm_ot_schedule(), 32, 1);
+  const PlainObjective validation(testing::plain_mixture(), fm_ot_schedule(), 16, 2);
+  DistillOptions options;
+  options.nfe = 4;
+  options.field.schedule = fm_ot_schedule();
+  options.method = Method::fit;
+  options.fit_samples = 5;
+  const NsSolver of_five = distill(training, validation, options).solver;
+  training.know_trajectories(5);
+  options.fit_samples = 16;
+  EXPECT_TRUE(distill(training, validation, options).solver == of_five);
+  training.know_trajectories(0);
+  EXPECT_THROW(distill(training, validation, options), Error);
+}
+
 TEST(Fit, SaysHowManySamplesItNeeds) {
   const PlainObjective objective(testing::plain_mixture(), fm_ot_schedule(), 8, 1);
   Counts counts;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <numeric>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -34,6 +35,7 @@ class PlainObjective : public Objective {
       noises_.push_back(sample_of(noise, i));
       targets_.push_back(sample_of(data, i));
     }
+    trajectories_ = static_cast<int64_t>(count);
   }
 
   int64_t count() const override { return static_cast<int64_t>(noises_.size()); }
@@ -86,7 +88,8 @@ class PlainObjective : public Objective {
     return model;
   }
 
-  bool has_trajectories() const override { return true; }
+  int64_t trajectories() const override { return trajectories_; }
+  void know_trajectories(int64_t first) { trajectories_ = first; }
   std::unique_ptr<StepwiseRun> begin_run(const std::vector<int64_t>& subset,
                                          Counts* counts) const override {
     return std::make_unique<Steps>(*this, subset, counts);
@@ -122,6 +125,7 @@ class PlainObjective : public Objective {
     Steps(const PlainObjective& objective, const std::vector<int64_t>& subset, Counts* counts)
         : objective_(objective), counts_(counts) {
       for (const int64_t i : subset) {
+        if (i >= objective.trajectories()) throw std::logic_error("its trajectory is not known");
         noises_.push_back(objective.noises_[static_cast<size_t>(i)]);
       }
       columns_.resize(noises_.size());
@@ -261,6 +265,7 @@ class PlainObjective : public Objective {
   SchedulePtr schedule_;
   PlainField field_;
   std::vector<Array> noises_, targets_;
+  int64_t trajectories_;  // of the first samples
 };
 
 // A small mixture to train and to validate on.

@@ -91,8 +91,8 @@ class Objective {
   virtual LinearModel last_step(const NsSolver& solver, const std::vector<int64_t>& subset,
                                 Counts* counts) const = 0;
 
-  // Whether the true trajectories are known, and a run along them.
-  virtual bool has_trajectories() const = 0;
+  // The true trajectories of the first so many samples are known; and a run along some of them.
+  virtual int64_t trajectories() const = 0;
   virtual std::unique_ptr<StepwiseRun> begin_run(const std::vector<int64_t>& subset,
                                                  Counts* counts) const = 0;
 

@@ -48,7 +48,7 @@ class TensorObjective : public Objective {
                                  Counts* counts) const override;
   LinearModel last_step(const NsSolver& solver, const std::vector<int64_t>& subset,
                         Counts* counts) const override;
-  bool has_trajectories() const override { return pairs_.trajectories != nullptr; }
+  int64_t trajectories() const override;
   std::unique_ptr<StepwiseRun> begin_run(const std::vector<int64_t>& subset,
                                          Counts* counts) const override;
   LinearModel linearise(const NsSolver& solver, const std::vector<int64_t>& subset,
