@@ -15,7 +15,8 @@ namespace bespoke {
 void make_default_pairs(const OpenModel& open, int64_t batch,
                         const std::vector<std::string>& conditions, const std::string& folder);
 
-// Pairs in memory, the training pairs with their trajectories, and what they are.
+// Pairs in memory, as many training pairs with their trajectories as the fit reads, and what they
+// are.
 struct MadePairs {
   PairPlan plan;
   Pairs train, validation;

@@ -12,9 +12,9 @@ namespace bespoke {
 namespace {
 
 // The fit is a start where no other is given.
-bool needs_trajectories(const ModelDistillOptions& options) {
+int64_t trajectories_needed(const ModelDistillOptions& options) {
   const bool fits = options.method == Method::fit || options.method == Method::direct;
-  return fits && options.starts.empty();
+  return fits && options.starts.empty() ? options.fit_samples : 0;
 }
 
 Pairs pairs_for(const ModelPtr& model, const ModelDistillOptions& options, Split split) {
@@ -26,7 +26,7 @@ Pairs pairs_for(const ModelPtr& model, const ModelDistillOptions& options, Split
   source.seed = plan.seed;
   source.count = plan.count;
   source.tolerances = options.tolerances;
-  source.trajectories = train && needs_trajectories(options);
+  source.trajectories = train ? trajectories_needed(options) : 0;
   if (options.conditions) source.conditions = options.conditions(split, 0, plan.count);
   PairRun run;
   run.batch = options.objective.device_batch;

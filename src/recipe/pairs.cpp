@@ -19,13 +19,12 @@ Pairs make_pairs(const ModelPtr& model, const PairSource& source, const PairRun&
                             static_cast<uint64_t>(source.first), source.count)
                  .to(state_dtype(*model));
   pairs.conditions = source.conditions;
-  const auto in_batches = source.trajectories ? trajectories_in_batches : reference_in_batches;
   ReferenceResult result =
-      in_batches(model, pairs.x0.to(run.device), source.conditions, source.tolerances,
-                 {run.batch, source.first, run.on_progress, {}});
+      reference_in_batches(model, pairs.x0.to(run.device), source.conditions, source.tolerances,
+                           {run.batch, source.first, run.on_progress, {}}, source.trajectories);
   pairs.x1 = result.x.to(pairs.x0.scalar_type());
   pairs.evaluations = result.evaluations;
-  if (source.trajectories) {
+  if (source.trajectories > 0) {
     pairs.trajectories = std::make_shared<DenseTrajectories>(std::move(result.trajectories));
   }
   return pairs;

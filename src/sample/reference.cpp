@@ -166,7 +166,7 @@ ReferenceResult reference(const ModelPtr& model, const torch::Tensor& x0,
   const torch::Tensor start = x0.to(torch::kDouble);
   const torch::Tensor x = integrate_model(model, start, conditions, way, adaptive);
   ReferenceResult result = {x, run.evaluations + way.bridges()};
-  if (options.record) {
+  if (options.record > 0) {
     result.trajectories = trajectories_of(*model, way, start, x, std::move(run.steps));
   }
   return result;

@@ -18,7 +18,7 @@ struct Pairs {
   torch::Tensor x0, x1;
   Conditions conditions;
   torch::Tensor evaluations;                              // [count] int64, what each x1 cost
-  std::shared_ptr<const DenseTrajectories> trajectories;  // null where only x1 was kept
+  std::shared_ptr<const DenseTrajectories> trajectories;  // of the first samples; null: of none
 
   int64_t count() const { return x0.size(0); }
   // The same with x0 and x1 on a device, in a type.
@@ -31,7 +31,7 @@ struct PairSource {
   int64_t first = 0, count = 520;
   Conditions conditions;  // [count, ...] each
   Tolerances tolerances;
-  bool trajectories = false;  // keep them too, which the fit needs
+  int64_t trajectories = 0;  // of the first so many, which the fit reads
 };
 
 // How to compute them, which decides none of their bits where the model's do not depend on it.

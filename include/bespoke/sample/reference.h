@@ -14,13 +14,13 @@ struct ReferenceOptions {
   int64_t most_evaluations = 20000;         // per sample, before it is called diverged
   int64_t first_sample = 0;                 // the number of x0[0] among all samples of a run
   std::function<void(double)> on_progress;  // fraction of the batch's time done, 0 ... 1
-  bool record = false;                      // keep the trajectories; x(1) is the same either way
+  int64_t record = 0;  // keep the trajectories of the first so many; x(1) is the same either way
 };
 
 struct ReferenceResult {
   torch::Tensor x;                      // [batch, ...] float64
   torch::Tensor evaluations;            // [batch] int64, what each sample spent
-  DenseTrajectories trajectories = {};  // where they were recorded, in the type of x0's state
+  DenseTrajectories trajectories = {};  // those recorded, in the type of x0's state
 };
 
 // DormandPrince on any field over [start, end], in float64. Every sample has steps of its own, so a
