@@ -38,6 +38,16 @@ struct TrainingData {
   int64_t reference_evaluations = 0;  // where they were made now; 0 where they were read
 };
 
+// The pairs that can be learnt from, on the model's device; the others are named.
+Pairs sound_pairs(const Pairs& pairs, Split split, const OpenModel& open) {
+  SoundPairs sound = leave_out_broken(pairs, to_string(split));
+  for (const int64_t pair : sound.left_out) {
+    fmt::print(stderr, "bespoke: {} sample {} left out: the model's own sample is not finite\n",
+               to_string(split), pair);
+  }
+  return sound.pairs.to(open.device, open.state_dtype());
+}
+
 nlohmann::json describe_pairs(const PairPlan& plan, const TrainingData& data) {
   return {{"train", data.train.count()},
           {"validation", data.validation.count()},
@@ -51,7 +61,7 @@ TrainingData read_training_data(const std::string& folder, int64_t most_pairs,
   TrainingData data;
   const PairOwner owner = {open.identity(), open.guidance};
   const auto read = [&](Split split, int64_t count) {
-    return read_pairs(folder, split, owner, count).to(open.device, open.state_dtype());
+    return sound_pairs(read_pairs(folder, split, owner, count), split, open);
   };
   data.train = read(Split::train, most_pairs);
   const PairManifest manifest = read_pair_manifest(folder);
@@ -78,8 +88,8 @@ TrainingData load_training_data(const DistillCommandOptions& options, const Open
   }
   MadePairs made = make_pairs_now(open, options.model.batch, options.conditions, options.samples);
   TrainingData data;
-  data.train = made.train.to(open.device, open.state_dtype());
-  data.validation = made.validation.to(open.device, open.state_dtype());
+  data.train = sound_pairs(made.train, Split::train, open);
+  data.validation = sound_pairs(made.validation, Split::validation, open);
   data.provenance = describe_pairs(made.plan, data);
   const int64_t evaluations = made.train.evaluations.sum().item<int64_t>() +
                               made.validation.evaluations.sum().item<int64_t>();

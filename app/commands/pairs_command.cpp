@@ -157,6 +157,9 @@ PairReport make_with_progress(const PairsCommandOptions& options, const OpenMode
   run.batch = options.model.batch;
   run.device = open.device;
   run.on_progress = [&](double done) { progress.update(done); };
+  run.on_given_up = [](int64_t, const std::string& why) {
+    fmt::print(stderr, "bespoke: {}; distillation leaves it out\n", why);
+  };
   try {
     return make_pairs(options.output, plan, guided_for(open, deals), conditions, run);
   } catch (const Error& error) {
@@ -226,6 +229,7 @@ MadePairs make_pairs_now(const OpenModel& open, int64_t batch,
     run.batch = batch;
     run.device = open.device;
     run.on_progress = [&](double done) { progress.update(done); };
+    run.on_given_up = [](int64_t, const std::string&) {};  // distillation leaves it out
     return make_pairs(model, source, run);
   };
   made.train = make(Split::train, made.plan.train);

@@ -17,7 +17,7 @@ int64_t trajectories_needed(const ModelDistillOptions& options) {
   return fits && options.starts.empty() ? options.fit_samples : 0;
 }
 
-Pairs pairs_for(const ModelPtr& model, const ModelDistillOptions& options, Split split) {
+Pairs given_or_made(const ModelPtr& model, const ModelDistillOptions& options, Split split) {
   const bool train = split == Split::train;
   const std::optional<Pairs>& given = train ? options.training : options.validation;
   if (given) return given->to(options.device, state_dtype(*model));
@@ -34,7 +34,16 @@ Pairs pairs_for(const ModelPtr& model, const ModelDistillOptions& options, Split
   run.on_progress = [&](double done) {
     if (options.on_progress) options.on_progress(to_string(split) + " pairs", done);
   };
+  run.on_given_up = [](int64_t, const std::string&) {};  // left out below
   return make_pairs(model, source, run).to(options.device, state_dtype(*model));
+}
+
+Pairs pairs_for(const ModelPtr& model, const ModelDistillOptions& options, Split split) {
+  SoundPairs sound = leave_out_broken(given_or_made(model, options, split), to_string(split));
+  for (const int64_t pair : sound.left_out) {
+    if (options.on_left_out) options.on_left_out(split, pair);
+  }
+  return std::move(sound.pairs);
 }
 
 // Says so, or gives up.

@@ -84,7 +84,6 @@ Pairs read_shard(const std::filesystem::path& folder, const PairManifest& manife
   pairs.x1 = checked_tensor(file, "x1", shape, manifest.state_dtype(), source);
   pairs.evaluations = checked_tensor(file, kPairEvaluations, {shard.count()}, torch::kLong, source);
   check_finite(pairs.x0, "x0", shard, source);
-  check_finite(pairs.x1, "x1", shard, source);
   const std::string prefix = kConditionPrefix;
   for (const auto& [name, tensor] : file.tensors) {
     if (name.rfind(prefix, 0) != 0) continue;

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <torch/torch.h>
 
+#include <map>
+#include <string>
+
 #include "bespoke/base/file.h"
 #include "bespoke/base/folder_lock.h"
 #include "bespoke/base/json_checks.h"
@@ -43,16 +46,35 @@ Pairs make_shard(const PairManifest& manifest, const PairShard& shard, const Mod
   source.count = shard.count();
   source.conditions = conditions_of(shard.split, shard.begin, shard.end);
   source.tolerances = manifest.plan.tolerances;
-  try {
-    return make_pairs(model, source, run);
-  } catch (const Error& error) {
-    // A sample that the reference gives up on is named with its split.
-    if (error.kind() != ErrorKind::diverged) throw;
-    throw Error(error.kind(), fmt::format("{} pairs: {}", to_string(shard.split), error.what()));
-  }
+  return make_pairs(model, source, run);
 }
 
 int64_t total(const torch::Tensor& evaluations) { return evaluations.sum().item<int64_t>(); }
+
+int64_t broken_in(const Pairs& pairs) {
+  return pairs.count() - torch::isfinite(pairs.x1).flatten(1).all(1).sum().item<int64_t>();
+}
+
+// Pairs that cannot be finished are kept as such, unless they are more than half of a split.
+class GivenUp {
+ public:
+  explicit GivenUp(const PairManifest& manifest) : manifest_(manifest) {}
+
+  void add(const PairShard& shard, const Pairs& pairs) {
+    int64_t& broken = broken_[shard.split];
+    broken += broken_in(pairs);
+    const int64_t count = manifest_.split(shard.split).count;
+    if (2 * broken <= count) return;
+    throw Error(ErrorKind::diverged, fmt::format("{} of {} {} pairs cannot be finished: {}", broken,
+                                                 count, to_string(shard.split), why_));
+  }
+  void remember(const std::string& why) { why_ = why; }
+
+ private:
+  const PairManifest& manifest_;
+  std::map<Split, int64_t> broken_;
+  std::string why_ = "their samples are not finite";
+};
 
 // Makes the missing shards and returns how many pairs they hold; `manifest` gets the evaluations
 // spent on all.
@@ -60,10 +82,13 @@ int64_t complete(const std::filesystem::path& folder, PairManifest& manifest, co
                  const PairConditions& conditions_of, const PairRun& run) {
   std::vector<PairShard> missing;
   int64_t spent = 0, pending = 0;
+  GivenUp given_up(manifest);
   for (const Split split : {Split::train, Split::validation}) {
     for (const PairShard& shard : shards_of(manifest, split, manifest.split(split).count)) {
       if (is_file(folder / file_name(shard))) {
-        spent += total(read_shard(folder, manifest, shard).evaluations);
+        const Pairs pairs = read_shard(folder, manifest, shard);
+        spent += total(pairs.evaluations);
+        given_up.add(shard, pairs);
       } else {
         missing.push_back(shard);
         pending += shard.count();
@@ -78,7 +103,12 @@ int64_t complete(const std::filesystem::path& folder, PairManifest& manifest, co
       run.on_progress((static_cast<double>(made) + done * static_cast<double>(shard.count())) /
                       static_cast<double>(pending));
     };
+    part.on_given_up = [&](int64_t pair, const std::string& why) {
+      given_up.remember(why);
+      if (run.on_given_up) run.on_given_up(pair, to_string(shard.split) + " pairs: " + why);
+    };
     const Pairs pairs = make_shard(manifest, shard, model, conditions_of, part);
+    given_up.add(shard, pairs);
     write_shard(folder, manifest, shard, pairs);
     spent += total(pairs.evaluations);
     made += shard.count();

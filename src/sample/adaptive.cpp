@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -33,6 +34,13 @@ class StepRecorder {
 
   void add_middles(const std::vector<int64_t>& samples, const torch::Tensor& middle) {
     append(samples, middle, &RecordedSteps::middles);
+  }
+
+  // Puts one step of this state in place of all that was recorded of a sample.
+  void forget(int64_t sample, const torch::Tensor& state, double start, double end) {
+    if (sample >= static_cast<int64_t>(steps_.size())) return;
+    const torch::Tensor copy = state.to(torch::kCPU, type_, false, true);
+    of(sample) = {{start, end}, {copy, copy}, {copy, copy}, {copy}};
   }
 
   std::vector<RecordedSteps> take() { return std::move(steps_); }
@@ -67,7 +75,7 @@ class AdaptiveRun {
       : field_(field),
         options_(options),
         control_(x0.size(0), {options.tolerances, options.start, options.end,
-                              options.most_evaluations, options.first_sample}),
+                              options.most_evaluations, options.first_sample, giving_up()}),
         conditions_(conditions),
         x_(x0.to(torch::kDouble).clone().contiguous()),
         result_(torch::empty_like(x0, torch::kDouble)),
@@ -80,11 +88,27 @@ class AdaptiveRun {
       retire();
       if (options_.on_progress) options_.on_progress(control_.progress());
     }
+    forget_given_up();
     return {result_, torch::tensor(control_.evaluations(), torch::kLong), recorder_.take()};
   }
 
  private:
   bool records() const { return options_.record > 0; }
+
+  std::function<void(int64_t, const std::string&)> giving_up() {
+    if (!options_.on_given_up) return nullptr;
+    return [this](int64_t number, const std::string& why) {
+      given_up_.push_back(number - options_.first_sample);
+      options_.on_given_up(number, why);
+    };
+  }
+
+  void forget_given_up() {
+    for (const int64_t sample : given_up_) {
+      result_[sample].fill_(std::numeric_limits<double>::quiet_NaN());
+      recorder_.forget(sample, result_[sample], options_.start, options_.end);
+    }
+  }
 
   torch::Tensor evaluate(const torch::Tensor& x, const Values& t) const {
     return field_.velocity(x, torch::tensor(t, torch::kDouble), conditions_)
@@ -178,6 +202,7 @@ class AdaptiveRun {
   torch::Tensor x_, result_;
   std::vector<torch::Tensor> slopes_;  // of the stages so far
   StepRecorder recorder_;
+  std::vector<int64_t> given_up_;
 };
 
 }  // namespace

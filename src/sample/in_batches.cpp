@@ -38,6 +38,7 @@ ReferenceResult reference_in_batches(const ModelPtr& model, const torch::Tensor&
                                      const Batching& batching, int64_t trajectories) {
   ReferenceOptions options;
   options.tolerances = tolerances;
+  options.on_given_up = batching.on_given_up;
   std::vector<torch::Tensor> samples, evaluations;
   DenseTrajectories recorded;
   in_fitting_batches(x0.size(0), batching, [&](int64_t begin, int64_t end, const auto& report) {

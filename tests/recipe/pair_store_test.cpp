@@ -12,6 +12,7 @@
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
 #include "bespoke/io/safetensors.h"
+#include "bespoke/model/function_model.h"
 #include "bespoke/model/guidance.h"
 #include "refusal.h"
 #include "support.h"
@@ -214,13 +215,56 @@ TEST_F(PairStore, PairsOfAnotherModelOrGuidanceAreRefused) {
             testing::refusal([&] { make("a"); }));
 }
 
-TEST_F(PairStore, APairThatIsNotFiniteIsNamed) {
+TEST_F(PairStore, NoiseThatIsNotFiniteIsNamed) {
   make("a");
   change("a/validation-00001.safetensors",
-         [](TensorFile& file) { file.tensors["x1"][0][2] = std::nanf(""); });
-  expect_in("x1 of validation pair 4 is not finite",
+         [](TensorFile& file) { file.tensors["x0"][0][2] = std::nanf(""); });
+  expect_in("x0 of validation pair 4 is not finite",
             testing::refusal([&] { read("a", Split::validation); }));
   EXPECT_EQ(read("a", Split::train).x1.size(0), 10);
+}
+
+// A model that fails for the noises whose first number is largest.
+ModelPtr failing_above(double limit) {
+  return function_model(Prediction::velocity, fm_ot_schedule(), {6},
+                        [limit](const torch::Tensor& x, const torch::Tensor&, const Conditions&) {
+                          const torch::Tensor fails = x.select(1, 0).gt(limit).unsqueeze(1);
+                          return torch::where(fails, torch::full_like(x, std::nan("")),
+                                              torch::zeros_like(x));
+                        });
+}
+
+TEST_F(PairStore, APairThatCannotBeFinishedIsKeptAsSuchAndLeftOut) {
+  const auto firsts = std::get<0>(normal_noise(3, 0, 10, {6}).select(1, 0).sort());
+  const auto between = [&](int64_t i) {
+    return (firsts[i].item<double>() + firsts[i + 1].item<double>()) / 2;
+  };
+  plan_.validation.count = 0;
+  std::vector<int64_t> told;
+  PairRun run;
+  run.on_given_up = [&](int64_t pair, const std::string& why) {
+    told.push_back(pair);
+    expect_in("train pairs: the reference cannot meet tolerance", why);
+  };
+  make_pairs(folder_ / "a", plan_, failing_above(between(7)), conditions, run);
+  const Pairs all = read("a", Split::train);
+  const SoundPairs sound = leave_out_broken(all, "train");
+  EXPECT_EQ(sound.pairs.count(), 8);
+  ASSERT_EQ(sound.left_out.size(), 2u);
+  EXPECT_EQ(sound.left_out, told);
+  for (const int64_t pair : sound.left_out) {
+    EXPECT_GT(all.x0[pair][0].item<double>(), between(7));
+    EXPECT_TRUE(torch::isnan(all.x1[pair]).all().item<bool>());
+  }
+  EXPECT_TRUE(torch::allclose(sound.pairs.x1, sound.pairs.x0)) << "nothing else is moved";
+  EXPECT_EQ(sound.pairs.conditions.at("class").size(0), 8);
+  try {
+    make_pairs(folder_ / "b", plan_, failing_above(between(3)), conditions, run);
+    FAIL() << "six of ten pairs cannot be finished";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::diverged);
+    expect_in("of 10 train pairs cannot be finished: the reference cannot", error.what());
+  }
 }
 
 TEST_F(PairStore, ShardsThatDoNotBelongAreRefused) {
@@ -283,7 +327,7 @@ TEST_F(PairStore, ASampleTheReferenceGivesUpOnIsNamedWithItsSplit) {
     FAIL() << "no sample meets this tolerance";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::diverged);
-    expect_in("train pairs: the reference cannot meet tolerance", error.what());
+    expect_in("of 10 train pairs cannot be finished: the reference cannot meet", error.what());
   }
 }
 

@@ -19,6 +19,9 @@ struct ModelDistillOptions : DistillOptions {
   std::optional<Pairs> training, validation;
   SplitPlan training_plan = {96, 1}, validation_plan = {32, 2};
   Tolerances tolerances = {1e-4, 1e-4};
+  // Told of every pair left out because its x1 is not finite. More than half of them are an Error
+  // (diverged).
+  std::function<void(Split, int64_t pair)> on_left_out;
   // The conditions of pairs made now; null: none.
   PairConditions conditions;
 

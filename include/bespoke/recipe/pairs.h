@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "bespoke/model/model.h"
 #include "bespoke/sample/dense_trajectories.h"
@@ -39,9 +41,22 @@ struct PairRun {
   int64_t batch = 64;  // samples computed at once
   torch::Device device = torch::kCPU;
   std::function<void(double)> on_progress;  // fraction of what this run has to make, 0 ... 1
+  // Told the number of a pair whose sample the reference cannot finish, and why: its x1 is then
+  // NaN. Where there is none, such a pair is an Error (diverged).
+  std::function<void(int64_t pair, const std::string& why)> on_given_up = {};
 };
 
 // Makes pairs with reference(), on the CPU in the model's state_dtype().
 Pairs make_pairs(const ModelPtr& model, const PairSource& source, const PairRun& run = {});
+
+// The pairs whose x1 is finite, and the numbers of the others.
+struct SoundPairs {
+  Pairs pairs;
+  std::vector<int64_t> left_out;
+};
+
+// Nothing can be learnt from a sample that is not finite, and one such need not be the end. Throws
+// (diverged) where fewer than half are left; `what` names the pairs there.
+SoundPairs leave_out_broken(const Pairs& pairs, const std::string& what);
 
 }  // namespace bespoke

@@ -15,6 +15,8 @@ struct Batching {
   int64_t first_sample = 0;                 // the number of x0[0] among all samples of a run
   std::function<void(double)> on_progress;  // fraction of all samples done, 0 ... 1
   std::function<void(int64_t)> on_less;     // told each smaller batch
+  // As in ReferenceOptions.
+  std::function<void(int64_t sample, const std::string& why)> on_given_up = {};
 };
 
 // The model's own samples from x0 [count, ...], computed where x0 lies, as reference() returns them

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "bespoke/model/model.h"
 #include "bespoke/sample/dense_trajectories.h"
@@ -15,6 +16,9 @@ struct ReferenceOptions {
   int64_t first_sample = 0;                 // the number of x0[0] among all samples of a run
   std::function<void(double)> on_progress;  // fraction of the batch's time done, 0 ... 1
   int64_t record = 0;  // keep the trajectories of the first so many; x(1) is the same either way
+  // Told the number of a sample that the reference cannot finish, and why; its x and its trajectory
+  // are then NaN. Where there is none, such a sample is an Error (diverged).
+  std::function<void(int64_t sample, const std::string& why)> on_given_up = {};
 };
 
 struct ReferenceResult {
