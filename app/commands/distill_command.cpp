@@ -63,8 +63,14 @@ TrainingData read_training_data(const std::string& folder, int64_t most_pairs,
   const auto read = [&](Split split, int64_t count) {
     return sound_pairs(read_pairs(folder, split, owner, count), split, open);
   };
-  data.train = read(Split::train, most_pairs);
   const PairManifest manifest = read_pair_manifest(folder);
+  if (manifest.checksums.empty()) {
+    fmt::print(stderr,
+               "bespoke: {} has no checksums, so damage to its files goes unnoticed; the command "
+               "that made it adds them\n",
+               folder);
+  }
+  data.train = read(Split::train, most_pairs);
   if (manifest.plan.validation.count == 0) {
     throw bad_input(
         "{} has no validation pairs, which choose the best solver; make some with "

@@ -66,7 +66,7 @@ torch::Tensor read_tensor(const json& entry, const std::string& name, const char
 
 }  // namespace
 
-void write_safetensors(const std::filesystem::path& path, const TensorFile& file) {
+std::string safetensors_bytes(const TensorFile& file) {
   json header = json::object();
   std::string data;
   for (const auto& [name, value] : file.tensors) {
@@ -83,12 +83,18 @@ void write_safetensors(const std::filesystem::path& path, const TensorFile& file
   const uint64_t length = text.size();
   std::string content(sizeof(length), '\0');
   std::memcpy(content.data(), &length, sizeof(length));
-  write_file_atomically(path, content + text + data);
+  return content + text + data;
+}
+
+void write_safetensors(const std::filesystem::path& path, const TensorFile& file) {
+  write_file_atomically(path, safetensors_bytes(file));
 }
 
 TensorFile read_safetensors(const std::filesystem::path& path) {
-  const std::string source = path.string();
-  const std::string content = read_file(path);
+  return parse_safetensors(read_file(path), path.string());
+}
+
+TensorFile parse_safetensors(const std::string& content, const std::string& source) {
   uint64_t length = 0;
   const bool has_length = content.size() >= sizeof(length);
   if (has_length) std::memcpy(&length, content.data(), sizeof(length));

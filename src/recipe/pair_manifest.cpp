@@ -117,6 +117,13 @@ PairManifest parse_manifest(const json& document, const std::string& source) {
     check_keys(evaluations, {"total", "mean"}, {}, at(kPairEvaluations));
     manifest.evaluations = whole_number(evaluations["total"], at("evaluations.total"), 0, kMost);
   }
+  if (document.contains(kPairChecksums)) {
+    const json& checksums = document[kPairChecksums];
+    require(checksums.is_object(), at(kPairChecksums), "must be an object of checksums by file");
+    for (const auto& [name, value] : checksums.items()) {
+      manifest.checksums[name] = text_value(value, at(kPairChecksums));
+    }
+  }
   return manifest;
 }
 
@@ -156,6 +163,7 @@ std::string manifest_text(const PairManifest& manifest) {
                                   {"mean", static_cast<double>(*manifest.evaluations) /
                                                static_cast<double>(manifest.count())}};
   }
+  if (!manifest.checksums.empty()) document[kPairChecksums] = manifest.checksums;
   return document.dump(2) + "\n";
 }
 
@@ -217,7 +225,7 @@ PairManifest read_pair_manifest(const std::filesystem::path& folder) {
   check_keys(document,
              {"format", "version", "model", "guidance", "tolerance", "dtype", "sample_shape",
               "conditions", "train", "validation", "shard_size"},
-             {kPairEvaluations}, source);
+             {kPairEvaluations, kPairChecksums}, source);
   return read_checked(source, [&] { return parse_manifest(document, source); });
 }
 

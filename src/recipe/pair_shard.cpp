@@ -8,6 +8,7 @@
 
 #include "bespoke/base/file.h"
 #include "bespoke/base/json_checks.h"
+#include "bespoke/base/sha256.h"
 #include "bespoke/io/safetensors.h"
 #include "pair_format.h"
 
@@ -56,6 +57,26 @@ void check_finite(const torch::Tensor& values, const std::string& name, const Pa
                   to_string(shard.split), shard.begin + row, kContinuePairs);
 }
 
+TensorFile read_verified(const std::filesystem::path& folder, const PairManifest& manifest,
+                         const std::string& name) {
+  const std::filesystem::path path = folder / name;
+  const std::string content = read_file(path);
+  const auto known = manifest.checksums.find(name);
+  require(known == manifest.checksums.end() || sha256(content) == known->second, path.string(),
+          fmt::format("its bytes are not those that were written ({} has another checksum), so it "
+                      "was damaged or changed; delete it and {}",
+                      kPairManifest, kContinuePairs));
+  return parse_safetensors(content, path.string());
+}
+
+void write_noted(const std::filesystem::path& folder, PairManifest& manifest,
+                 const std::string& name, const TensorFile& file) {
+  const std::string content = safetensors_bytes(file);
+  remove_unfinished(folder / name);
+  write_file_atomically(folder / name, content);
+  manifest.checksums[name] = sha256(content);
+}
+
 }  // namespace
 
 std::string file_name(const PairShard& shard) {
@@ -73,9 +94,8 @@ std::vector<PairShard> shards_of(const PairManifest& manifest, Split split, int6
 
 Pairs read_shard(const std::filesystem::path& folder, const PairManifest& manifest,
                  const PairShard& shard) {
-  const std::filesystem::path path = folder / file_name(shard);
-  const std::string source = path.string();
-  const TensorFile file = read_safetensors(path);
+  const std::string source = (folder / file_name(shard)).string();
+  const TensorFile file = read_verified(folder, manifest, file_name(shard));
   require(file.metadata == metadata_of(manifest, shard), source,
           fmt::format("is not a shard of this set of pairs; delete it and {}", kContinuePairs));
   const auto shape = with_count(shard.count(), manifest.sample_shape);
@@ -94,7 +114,7 @@ Pairs read_shard(const std::filesystem::path& folder, const PairManifest& manife
   return pairs;
 }
 
-void write_shard(const std::filesystem::path& folder, const PairManifest& manifest,
+void write_shard(const std::filesystem::path& folder, PairManifest& manifest,
                  const PairShard& shard, const Pairs& pairs) {
   TensorFile file;
   file.metadata = metadata_of(manifest, shard);
@@ -102,8 +122,14 @@ void write_shard(const std::filesystem::path& folder, const PairManifest& manife
   for (const auto& [name, values] : pairs.conditions) {
     file.tensors[kConditionPrefix + name] = values;
   }
-  remove_unfinished(folder / file_name(shard));
-  write_safetensors(folder / file_name(shard), file);
+  write_noted(folder, manifest, file_name(shard), file);
+}
+
+void note_checksum(const std::filesystem::path& folder, PairManifest& manifest,
+                   const PairShard& shard) {
+  const std::string name = file_name(shard);
+  if (manifest.checksums.count(name) > 0) return;
+  manifest.checksums[name] = sha256(read_file(folder / name));
 }
 
 void check_alike(const Conditions& first, const Conditions& other, const std::string& source) {

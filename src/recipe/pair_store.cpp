@@ -27,8 +27,9 @@ void write_manifest(const std::filesystem::path& folder, const PairManifest& man
   write_file_atomically(path, text);
 }
 
-// Begins a store, or makes sure that the one in the folder is of this plan.
-void begin_or_continue(const std::filesystem::path& folder, const PairManifest& manifest) {
+// Begins a store, or makes sure that the one in the folder is of this plan and takes over the
+// checksums of what is there.
+void begin_or_continue(const std::filesystem::path& folder, PairManifest& manifest) {
   if (!is_file(folder / kPairManifest)) return write_manifest(folder, manifest);
   const PairManifest there = read_pair_manifest(folder);
   const std::string differs = plan_differences(there, manifest);
@@ -36,6 +37,7 @@ void begin_or_continue(const std::filesystem::path& folder, const PairManifest& 
           fmt::format("holds other pairs: {}; choose another folder, or the options it was begun "
                       "with",
                       differs));
+  manifest.checksums = there.checksums;
 }
 
 Pairs make_shard(const PairManifest& manifest, const PairShard& shard, const ModelPtr& model,
@@ -89,6 +91,7 @@ int64_t complete(const std::filesystem::path& folder, PairManifest& manifest, co
         const Pairs pairs = read_shard(folder, manifest, shard);
         spent += total(pairs.evaluations);
         given_up.add(shard, pairs);
+        note_checksum(folder, manifest, shard);
       } else {
         missing.push_back(shard);
         pending += shard.count();
@@ -110,6 +113,7 @@ int64_t complete(const std::filesystem::path& folder, PairManifest& manifest, co
     const Pairs pairs = make_shard(manifest, shard, model, conditions_of, part);
     given_up.add(shard, pairs);
     write_shard(folder, manifest, shard, pairs);
+    write_manifest(folder, manifest);
     spent += total(pairs.evaluations);
     made += shard.count();
   }

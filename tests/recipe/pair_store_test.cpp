@@ -65,7 +65,14 @@ class PairStore : public ::testing::Test {
     return std::system(command.c_str()) == 0;
   }
 
-  // Rewrites one file of a store with something about it changed.
+  // As made before there were checksums.
+  void forget_checksums(const std::string& name) const {
+    auto manifest = nlohmann::json::parse(read_file(folder_ / name / "manifest.json"));
+    manifest.erase("checksums");
+    write_file_atomically(folder_ / name / "manifest.json", manifest.dump(2) + "\n");
+  }
+
+  // Rewrites one file of a store without checksums with something about it changed.
   template <class Change>
   void change(const std::string& name, Change change_tensors) const {
     TensorFile file = read_safetensors(folder_ / name);
@@ -217,6 +224,7 @@ TEST_F(PairStore, PairsOfAnotherModelOrGuidanceAreRefused) {
 
 TEST_F(PairStore, NoiseThatIsNotFiniteIsNamed) {
   make("a");
+  forget_checksums("a");
   change("a/validation-00001.safetensors",
          [](TensorFile& file) { file.tensors["x0"][0][2] = std::nanf(""); });
   expect_in("x0 of validation pair 4 is not finite",
@@ -267,8 +275,40 @@ TEST_F(PairStore, APairThatCannotBeFinishedIsKeptAsSuchAndLeftOut) {
   }
 }
 
+// Every tenth bit of the tensors, of which most give another number and no other sign.
+TEST_F(PairStore, AFlippedBitIsNoticedAndItsFileNamed) {
+  make("a");
+  for (const char* name : {"train-00001.safetensors", "validation-00000.safetensors"}) {
+    const fs::path path = folder_ / "a" / name;
+    const std::string good = read_file(path);
+    for (size_t bit = 0; bit < 8 * good.size(); bit += 1009) {
+      std::string bad = good;
+      bad[bit / 8] = static_cast<char>(bad[bit / 8] ^ (1 << bit % 8));
+      write_file_atomically(path, bad);
+      const Split split = name[0] == 't' ? Split::train : Split::validation;
+      const std::string message = testing::refusal([&] { read("a", split); });
+      expect_in(name, message);
+      expect_in("damaged or changed", message);
+    }
+    expect_in(name, testing::refusal([&] { make("a"); }));
+    write_file_atomically(path, good);
+  }
+  EXPECT_EQ(read("a", Split::train).count(), 10);
+}
+
+TEST_F(PairStore, FoldersWithoutChecksumsAreReadAndGetThem) {
+  make("a");
+  make("b");
+  forget_checksums("b");
+  EXPECT_TRUE(read_pair_manifest(folder_ / "b").checksums.empty());
+  EXPECT_TRUE(torch::equal(read("b", Split::train).x1, read("a", Split::train).x1));
+  EXPECT_EQ(make("b").made, 0);
+  EXPECT_TRUE(same_folders("a", "b"));
+}
+
 TEST_F(PairStore, ShardsThatDoNotBelongAreRefused) {
   make("a");
+  forget_checksums("a");
   const std::string path = "a/train-00001.safetensors";
   const std::string good = read_file(folder_ / path);
   const auto message = [&] { return testing::refusal([&] { read("a", Split::train); }); };
@@ -306,7 +346,7 @@ TEST_F(PairStore, EveryKeyOfTheManifestIsChecked) {
   };
   EXPECT_EQ(changed(nlohmann::json::object()), "");
   for (const auto& item : good.items()) {
-    if (item.key() == "evaluations") continue;
+    if (item.key() == "evaluations" || item.key() == "checksums") continue;
     expect_in(item.key(), changed({{item.key(), nullptr}}));
   }
   expect_in("newer bespoke", changed({{"version", 2}}));
@@ -317,6 +357,7 @@ TEST_F(PairStore, EveryKeyOfTheManifestIsChecked) {
   expect_in("unknown precision", changed({{"dtype", "float8"}}));
   expect_in("sample_shape", changed({{"sample_shape", {-1}}}));
   expect_in("evaluations.total", changed({{"evaluations", {{"total", "many"}}}}));
+  expect_in("checksums", changed({{"checksums", 3}}));
   expect_in("did you mean 'train'", changed({{"trian", 1}}));
 }
 

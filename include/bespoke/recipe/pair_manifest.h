@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -53,6 +54,8 @@ struct PairManifest {
   torch::ScalarType dtype = torch::kFloat;  // the model's precision
   std::vector<int64_t> sample_shape;
   std::optional<int64_t> evaluations;  // spent on all pairs; none until all are there
+  // SHA-256 of each file by its name. Folders made before there were any have none.
+  std::map<std::string, std::string> checksums;
 
   const SplitPlan& split(Split which) const;
   int64_t count() const { return plan.train.count + plan.validation.count; }
