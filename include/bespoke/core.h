@@ -21,6 +21,7 @@
 #include "bespoke/distill/screen.h"
 #include "bespoke/distill/starts.h"
 #include "bespoke/distill/state.h"
+#include "bespoke/path/conversion.h"
 #include "bespoke/path/guidance_weight.h"
 #include "bespoke/path/prediction.h"
 #include "bespoke/path/scale_time.h"

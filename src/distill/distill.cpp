@@ -127,7 +127,7 @@ class Distillation {
     for (const auto& grid :
          automatic_grids(family_->nfe(), *options_.field.schedule, training_.data_deviation())) {
       try {
-        const auto times = make_grid(grid, family_->nfe(), *options_.field.schedule);
+        const auto times = representable(make_grid(grid, family_->nfe(), *options_.field.schedule));
         const FittedSolver fitted =
             fit_solver(training_, samples, times, options_.fit, &state_.screening);
         if (!(fitted.loss < least)) continue;
@@ -140,6 +140,15 @@ class Distillation {
     }
     if (best.name.empty()) throw Error(ErrorKind::diverged, problem);
     return best;
+  }
+
+  // Times as the family has them: a fit to others would not be one to where it is evaluated.
+  std::vector<double> representable(const std::vector<double>& times) const {
+    NsSolver solver;
+    solver.times = times;
+    solver.a.assign(times.size() - 1, 0);
+    for (size_t i = 0; i + 1 < times.size(); ++i) solver.b.emplace_back(i + 1, 0.0);
+    return family_->solver(family_->parameters(solver)).times;
   }
 
   // The nearest of the catalogue on any of the automatic grids.

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "bespoke/path/conversion.h"
 #include "bespoke/tensor/combine.h"
 
 namespace bespoke {
@@ -87,23 +88,17 @@ torch::Tensor RescheduledField::velocity(const torch::Tensor& x, const torch::Te
                                          const Conditions& conditions) const {
   const SchedulePtr schedule = model_->schedule();
   const Prediction prediction = model_->prediction();
-  const auto weight = [&](double Affine<double>::*part) {
-    return time_function(r, [&, part](double time) {
-      const SchedulePoint target = to_->at(time);
-      const double t = safe_time(prediction, *schedule, transform_->at(time).t, margin_);
-      const SchedulePoint source = schedule->at(t);
-      return Jet(target.alpha_dot * (data_from(prediction, source).*part) +
-                 target.sigma_dot * (noise_from(prediction, source).*part));
+  const auto of_call = [&](const std::function<double(const ModelCall&)>& part) {
+    return time_function(r, [&](double time) {
+      return Jet(part(rescheduled_call(prediction, *schedule, *transform_, *to_, time, margin_)));
     });
   };
-  const auto unscale =
-      time_function(r, [&](double time) { return Jet(1 / transform_->at(time).s); });
-  const auto t = time_function(r, [&](double time) {
-    return Jet(safe_time(prediction, *schedule, transform_->at(time).t, margin_));
-  });
-  const auto state = per_sample(unscale.to(x.device(), x.scalar_type()), x.dim()) * x;
+  const auto scale = of_call([](const ModelCall& call) { return call.scale; });
+  const auto t = of_call([](const ModelCall& call) { return call.time; });
+  const auto state = per_sample(scale.to(x.device(), x.scalar_type()), x.dim()) * x;
   const auto output = model_->predict(state, t, conditions);
-  return apply_affine(weight(&Affine<double>::state), weight(&Affine<double>::output), state,
+  return apply_affine(of_call([](const ModelCall& call) { return call.velocity.state; }),
+                      of_call([](const ModelCall& call) { return call.velocity.output; }), state,
                       output);
 }
 

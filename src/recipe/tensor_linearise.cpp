@@ -35,16 +35,6 @@ std::vector<double> last_coefficients(const NsSolver& solver) {
   return coefficients;
 }
 
-// Whether two solvers evaluate the model at the same points: they may differ in the last step.
-bool same_evaluations(const NsSolver& left, const NsSolver& right) {
-  if (left.nfe() != right.nfe() || left.nfe() == 0) return false;
-  NsSolver other = right;
-  other.a.back() = left.a.back();
-  other.b.back() = left.b.back();
-  other.times.back() = left.times.back();
-  return left == other;
-}
-
 // Root mean squares of each sample, [batch, 1, ...], to divide by.
 torch::Tensor root_mean_squares(const torch::Tensor& x) {
   const torch::Tensor values = x.flatten(1).to(torch::kDouble).square().mean(1).sqrt();

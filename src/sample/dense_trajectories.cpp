@@ -15,27 +15,10 @@ namespace bespoke {
 
 namespace {
 
-// The step of a sample that holds time r, and how far into it r is.
-struct Place {
-  size_t step;
-  double fraction, size;
-};
-
-Place find_step(const std::vector<double>& times, double r) {
-  const auto inner = std::upper_bound(times.begin() + 1, times.end() - 1, r);
-  const auto step = static_cast<size_t>(inner - times.begin()) - 1;
-  const double size = times[step + 1] - times[step];
-  // A time a rounding outside the steps is their end; a step of no length is its beginning.
-  const double fraction = size > 0 ? std::clamp((r - times[step]) / size, 0.0, 1.0) : 0;
-  return {step, fraction, size > 0 ? size : 1};
-}
-
 // state_factor * bar x(r) + slope_factor * bar u(r) into a row.
 void write_row(torch::Tensor row, const RecordedSteps& sample, double r, double state_factor,
                double slope_factor) {
-  const Place place = find_step(sample.times, r);
-  const DenseWeights weights = dense_weights(place.fraction, place.size);
-  const size_t i = place.step;
+  const auto [i, weights] = dense_place(sample.times, r);
   std::vector<double> coefficients;
   for (size_t j = 0; j < weights.state.size(); ++j) {
     coefficients.push_back(state_factor * weights.state[j] + slope_factor * weights.slope[j]);

@@ -9,6 +9,7 @@
 #include "adaptive.h"
 #include "bespoke/base/error.h"
 #include "bespoke/model/fields.h"
+#include "bespoke/path/conversion.h"
 #include "bespoke/path/scale_time.h"
 
 namespace bespoke {
@@ -54,31 +55,14 @@ torch::Tensor extrapolated_step(const Field& field, const torch::Tensor& x,
 // One first-order step from `from` to `to` with the data prediction the model makes at `at`.
 torch::Tensor bridge(const Model& model, const torch::Tensor& x, const Conditions& conditions,
                      double from, double to, double at) {
-  const SchedulePtr schedule = model.schedule();
   const auto t = torch::full({x.size(0)}, at, torch::kDouble);
-  const Affine<double> weights = data_from(model.prediction(), schedule->at(at));
-  const auto output = model.predict(x, t, conditions).to(torch::kDouble);
-  const auto data = weights.state * x + weights.output * output;
-  const SchedulePoint here = schedule->at(from), there = schedule->at(to);
-  const double ratio = there.sigma / here.sigma;
-  return ratio * x + (there.alpha - here.alpha * ratio) * data;
+  const Affine<double> step = bridge_step(model.prediction(), *model.schedule(), from, to, at);
+  return step.state * x + step.output * model.predict(x, t, conditions).to(torch::kDouble);
 }
 
-// How a model is integrated over [start, end]: on the FM-OT path from `first` to `last`, which
-// differ from the ends where those are singular and have to be bridged.
-struct Crossing {
-  Crossing(const Model& model, double start, double end)
-      : start(start),
-        end(end),
-        first(safe_time(model.prediction(), *model.schedule(), start, safe_margin(model))),
-        last(safe_time(model.prediction(), *model.schedule(), end, safe_margin(model))) {}
-
-  bool bridges_start() const { return first > start; }
-  bool bridges_end() const { return last < end; }
-  int64_t bridges() const { return bridges_start() + bridges_end(); }
-
-  double start, end, first, last;
-};
+Crossing crossing_of(const Model& model, double start, double end) {
+  return crossing_of(model.prediction(), *model.schedule(), start, end, safe_margin(model));
+}
 
 // Integrates a model with `integrator(field, bar x, from, to)`, in coordinates in which it is
 // smooth.
@@ -157,7 +141,7 @@ ReferenceResult reference(const ModelPtr& model, const torch::Tensor& x0,
                           const Conditions& conditions, const ReferenceOptions& options) {
   check_span(options.start, options.end);
   const torch::NoGradGuard no_grad;
-  const Crossing way(*model, options.start, options.end);
+  const Crossing way = crossing_of(*model, options.start, options.end);
   AdaptiveResult run;
   const auto adaptive = [&](const Field& field, const torch::Tensor& x, double from, double to) {
     ReferenceOptions inner = options;
@@ -179,7 +163,7 @@ torch::Tensor reference_fixed(const ModelPtr& model, const torch::Tensor& x0,
                               const Conditions& conditions, int steps, double start, double end) {
   check_span(start, end);
   const torch::NoGradGuard no_grad;
-  return integrate_model(model, x0.to(torch::kDouble), conditions, Crossing(*model, start, end),
+  return integrate_model(model, x0.to(torch::kDouble), conditions, crossing_of(*model, start, end),
                          [&](const Field& field, const torch::Tensor& x, double from, double to) {
                            return integrate_fixed(field, x, conditions, from, to, steps);
                          });

@@ -236,4 +236,12 @@ DenseWeights dense_weights(double fraction, double step) {
   return result;
 }
 
+DensePlace dense_place(const std::vector<double>& times, double time) {
+  const auto inner = std::upper_bound(times.begin() + 1, times.end() - 1, time);
+  const auto step = static_cast<size_t>(inner - times.begin()) - 1;
+  const double size = times[step + 1] - times[step];
+  if (!(size > 0)) return {step, dense_weights(0, 1)};  // a step of no length is its beginning
+  return {step, dense_weights(std::clamp((time - times[step]) / size, 0.0, 1.0), size)};
+}
+
 }  // namespace bespoke

@@ -126,4 +126,12 @@ struct DenseWeights {
 };
 DenseWeights dense_weights(double fraction, double step);
 
+// The accepted step of a run that holds a time, and the weights of the five arrays there. `times`
+// are where the steps meet; a time a rounding outside of them is their end.
+struct DensePlace {
+  size_t step;
+  DenseWeights weights;
+};
+DensePlace dense_place(const std::vector<double>& times, double time);
+
 }  // namespace bespoke

@@ -31,6 +31,9 @@ struct NsSolver {
 
 bool operator==(const NsSolver& left, const NsSolver& right);
 
+// Whether both evaluate the model at the same points: they may differ in the last step.
+bool same_evaluations(const NsSolver& left, const NsSolver& right);
+
 // One update in the over-complete form x_{i+1} = sum_j c_j x_j + d_j u_j, j = 0 ... i.
 struct UpdateRule {
   std::vector<double> c, d;
