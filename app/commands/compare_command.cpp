@@ -76,7 +76,7 @@ void add_by_name(const std::string& text, const CompareCommandOptions& options,
   const CatalogueEntry entry = entry_of(typed);
   const auto add = [&](int64_t nfe) {
     const SolverFile file = resolve(text, static_cast<int>(nfe), field, own);
-    contenders.solvers.push_back({to_string(completed(text, own)), file.solver});
+    contenders.solvers.push_back({to_string(completed(text, own)), file.at()});
   };
   const size_t before = contenders.solvers.size();
   for (const int64_t nfe : nfes) {
@@ -84,6 +84,30 @@ void add_by_name(const std::string& text, const CompareCommandOptions& options,
   }
   // None fits: building the first one says which would.
   if (contenders.solvers.size() == before) add(nfes.front());
+}
+
+// The solvers of a file of as many evaluations as are asked for, or its only one.
+void add_file(const std::string& text, const FieldDescription& field,
+              const std::vector<int64_t>& nfes, Contenders& contenders) {
+  const SolverFile file = finished(text, field);
+  contenders.files[text] = file;
+  if (file.solvers.size() == 1) {
+    contenders.solvers.push_back({text, file.at()});
+    return;
+  }
+  std::vector<int64_t> missing;
+  for (const int64_t nfe : nfes) {
+    if (file.has(static_cast<int>(nfe))) {
+      contenders.solvers.push_back({text, file.at(static_cast<int>(nfe))});
+    } else {
+      missing.push_back(nfe);
+    }
+  }
+  if (missing.empty()) return;
+  const std::string found = fmt::format("{} has no solver of {} evaluations; it has {}", text,
+                                        fmt::join(missing, ", "), fmt::join(file.nfes(), ", "));
+  if (contenders.solvers.empty()) throw bad_input("{}", found);
+  fmt::print(stderr, "bespoke: {}\n", found);
 }
 
 // Pairs that `best` is chosen on: of another seed than any figure.
@@ -117,9 +141,9 @@ void add_best(const CompareCommandOptions& options, const OpenModel& open,
   }
 }
 
-// Every solver at every NFE it can spend; a file at its own, which joins the list. The search for
-// `best` takes long, so it comes when all the others are known to be there; rows keep the order of
-// the list.
+// Every solver at every NFE it can spend; the only solver of a file at its own, which joins the
+// list. The search for `best` takes long, so it comes when all the others are known to be there;
+// rows keep the order of the list.
 Contenders find_contenders(const CompareCommandOptions& options, const OpenModel& open,
                            std::vector<int64_t>& nfes) {
   const std::vector<int64_t> asked = nfes;
@@ -131,10 +155,8 @@ Contenders find_contenders(const CompareCommandOptions& options, const OpenModel
       add_by_name(texts[i], options, open.field(), asked, parts[i]);
       continue;
     }
-    const SolverFile file = resolve(texts[i], 0, open.field(), {});
-    parts[i].files[texts[i]] = file;
-    parts[i].solvers.push_back({texts[i], file.solver});
-    nfes.push_back(file.solver.nfe());
+    add_file(texts[i], open.field(), asked, parts[i]);
+    for (const auto& added : parts[i].solvers) nfes.push_back(added.solver.nfe());
   }
   for (size_t i = 0; i < texts.size(); ++i) {
     if (texts[i] == kBest) add_best(options, open, asked, parts[i]);
@@ -343,7 +365,7 @@ void add_compare_command(CLI::App& app) {
       "8\n"
       "  bespoke compare --nfe 8 --details\n"
       "  bespoke compare --format csv > figures.csv\n"
-      "  bespoke compare --model model.json --solvers euler,midpoint,run/bns-nfe8.solver.json "
+      "  bespoke compare --model model.json --solvers euler,midpoint,run/bns.solver.json "
       "--nfe 4-24+4 --report report.html\n"
       "  bespoke compare --model model.json --count 10000 --features inception.pt "
       "--features-range 0,1 --features-size 299 --real images.zip");

@@ -125,8 +125,7 @@ TrainingData load_training_data(const DistillCommandOptions& options, const Open
 struct Outcome {
   int nfe;
   nlohmann::json summary;
-  std::filesystem::path file;
-  DistillSummary result;
+  NsSolver solver;
 };
 
 std::string describe_progress(const DistillProgress& progress) {
@@ -159,12 +158,11 @@ nlohmann::json summary_json(const DistillSummary& result) {
   return json;
 }
 
-SolverFile to_solver_file(const DistillCommandOptions& options, const OpenModel& open,
-                          const TrainingData& data, const DistillSummary& result,
-                          const nlohmann::json& summary, bool decoded) {
+// The file of the run, with no solver yet.
+SolverFile begin_solver_file(const DistillCommandOptions& options, const OpenModel& open,
+                             const TrainingData& data, bool decoded) {
   SolverFile file;
-  file.name = fmt::format("{}-nfe{}", options.family, result.solver.nfe());
-  file.solver = result.solver;
+  file.name = options.family;
   file.field = open.field();
   file.provenance = {{"made_by", "bespoke " BESPOKE_VERSION " distill"},
                      {"command", invocations().back()},
@@ -174,7 +172,6 @@ SolverFile to_solver_file(const DistillCommandOptions& options, const OpenModel&
                      {"method", options.method},
                      {"seed", options.seed},
                      {"space", decoded ? "decoded" : "sample"}};
-  file.provenance.update(summary);
   return file;
 }
 
@@ -199,25 +196,18 @@ double validation_snr(const ModelPtr& model, const Pairs& pairs,
 
 Table summary_table(const std::vector<Outcome>& outcomes) {
   const bool audio = outcomes.front().summary.contains("validation_snr");
-  std::vector<Table::Column> columns = {{"NFE", true},
-                                        {"start"},
-                                        {"start dB", true, 2},
-                                        {"best dB", true, 2},
-                                        {"train dB", true, 2},
-                                        {"iterations", true},
-                                        {"forwards", true},
-                                        {"VJPs", true},
-                                        {"seconds", true, 1},
-                                        {"ended"},
-                                        {"file"}};
+  std::vector<Table::Column> columns = {{"NFE", true},         {"start"},
+                                        {"start dB", true, 2}, {"best dB", true, 2},
+                                        {"train dB", true, 2}, {"iterations", true},
+                                        {"forwards", true},    {"VJPs", true},
+                                        {"seconds", true, 1},  {"ended"}};
   if (audio) columns.insert(columns.begin() + 4, {"best SNR dB", true, 2});
   Table table(columns);
   for (const auto& outcome : outcomes) {
     const auto& s = outcome.summary;
     std::vector<nlohmann::json> row = {
-        outcome.nfe,        s["start"],      s["initial_psnr"],    s["validation_psnr"],
-        s["training_psnr"], s["iterations"], s["forwards"],        s["vjps"],
-        s["seconds"],       s["ended"],      outcome.file.string()};
+        outcome.nfe,     s["start"],    s["initial_psnr"], s["validation_psnr"], s["training_psnr"],
+        s["iterations"], s["forwards"], s["vjps"],         s["seconds"],         s["ended"]};
     if (audio) row.insert(row.begin() + 4, s["validation_snr"]);
     table.add_row(row);
   }
@@ -264,16 +254,23 @@ struct Session {
   const OpenModel& open;
   TrainingData data;
   ModelPtr model;  // guided
-  bool decoded;
+  bool decoded = false;
+  std::filesystem::path path = {};  // of the file that all solvers go to
+  SolverFile file = {};             // as it is written there once a solver is found
   std::optional<TensorObjectiveOptions> memory = {};  // what the last distillation made do with
+
+  void keep(const Outcome& outcome) {
+    file.put({outcome.solver, outcome.summary});
+    write_solver_file(path, file);
+  }
 };
 
 // Ends the command as a distillation that diverged does, however often it is asked.
-[[noreturn]] void report_divergence(const Outcome& outcome) {
+[[noreturn]] void report_divergence(const Session& session, const Outcome& outcome) {
   throw Error(ErrorKind::diverged,
               fmt::format("{}; {} has the best solver before that ({:.2f} dB)",
                           outcome.summary.value("message", "the distillation diverged"),
-                          outcome.file.string(), outcome.summary.value("validation_psnr", 0.0)));
+                          session.path.string(), outcome.summary.value("validation_psnr", 0.0)));
 }
 
 // Runs it with a progress bar, storing where it has got to.
@@ -305,45 +302,45 @@ DistillSummary run_and_record(Session& session, ModelDistillOptions& settings, D
   return summary;
 }
 
+// A distillation that ended in an earlier run. Its solver is in the file that run left.
+Outcome read_outcome(Session& session, int nfe, const nlohmann::json& summary) {
+  const SolverFile earlier = read_solver_file(session.path);
+  Outcome outcome = {nfe, summary, earlier.at(nfe)};
+  session.file.put(earlier.only(nfe).solvers.front());
+  if (summary.value("ended", "") == to_string(Ending::diverged)) {
+    report_divergence(session, outcome);
+  }
+  return outcome;
+}
+
 Outcome distill_one(Session& session, int nfe, const NsSolver* neighbour) {
   const auto& options = session.options;
-  const std::filesystem::path folder(options.output);
   ModelDistillOptions settings = distill_options(options, session.open, nfe, session.decoded);
   warn_of_few_pairs(session.data, settings);
-  DistillRun run(distillation_folder(folder, nfe));
-  Outcome outcome;
-  outcome.nfe = nfe;
-  outcome.file = folder / fmt::format("{}-nfe{}.solver.json", options.family, nfe);
-  if (const auto summary = run.finished()) {
-    outcome.summary = *summary;
-    outcome.result.solver = read_solver_file(outcome.file).solver;
-    if (outcome.summary.value("ended", "") == to_string(Ending::diverged)) {
-      report_divergence(outcome);
-    }
-    return outcome;
-  }
+  DistillRun run(distillation_folder(options.output, nfe));
+  if (const auto summary = run.finished()) return read_outcome(session, nfe, *summary);
   if (session.memory) {
     settings.objective.memory = session.memory->memory;
     settings.objective.device_batch = session.memory->device_batch;
   }
   if (neighbour != nullptr) settings.neighbour = *neighbour;
-  outcome.result = run_and_record(session, settings, run);
-  outcome.summary = summary_json(outcome.result);
+  const DistillSummary result = run_and_record(session, settings, run);
+  Outcome outcome = {nfe, summary_json(result), result.solver};
   if (session.open.card.sample_rate > 0) {
     outcome.summary["validation_snr"] =
         validation_snr(session.model, session.data.validation,
-                       session.memory.value_or(settings.objective), outcome.result.solver);
+                       session.memory.value_or(settings.objective), result.solver);
   }
-  write_solver_file(outcome.file, to_solver_file(options, session.open, session.data,
-                                                 outcome.result, outcome.summary, session.decoded));
-  if (outcome.result.ending == Ending::stopped) {
+  session.keep(outcome);
+  if (result.ending == Ending::stopped) {
     throw Error(
         ErrorKind::interrupted,
-        fmt::format("interrupted; {} has the best so far ({:.2f} dB), add --resume to go on",
-                    outcome.file.string(), outcome.result.validation_psnr));
+        fmt::format("interrupted; {} has the best so far ({:.2f} dB at {} NFE), add --resume to "
+                    "go on",
+                    session.path.string(), result.validation_psnr, nfe));
   }
   run.finish(outcome.summary);
-  if (outcome.result.ending == Ending::diverged) report_divergence(outcome);
+  if (result.ending == Ending::diverged) report_divergence(session, outcome);
   return outcome;
 }
 
@@ -364,18 +361,21 @@ void run_distill(const DistillCommandOptions& options) {
   refuse_unless_resumed(options.output, options.resume);
   Session session{options, open, load_training_data(options, open), nullptr, decoded};
   session.model = guided(open, session.data.train.conditions);
+  session.path = std::filesystem::path(options.output) / (options.family + ".solver.json");
+  session.file = begin_solver_file(options, open, session.data, decoded);
   const FolderLock lock =
       claim_folder(options.output, resolved_options(options, open, session.data), options.resume);
   std::vector<Outcome> outcomes;
   for (const int64_t nfe : nfes) {
-    const NsSolver* neighbour = outcomes.empty() ? nullptr : &outcomes.back().result.solver;
+    const NsSolver* neighbour = outcomes.empty() ? nullptr : &outcomes.back().solver;
     outcomes.push_back(distill_one(session, static_cast<int>(nfe), neighbour));
   }
   const std::string title = fmt::format(
       "PSNR in dB (peak-to-peak {:g}, {} space) on {} held-out pairs, distilled on {} by {}\n{}",
       value_peak(open, decoded), decoded ? "decoded" : "sample", session.data.validation.count(),
       session.data.train.count(), options.method, open.title());
-  fmt::print("{}", summary_table(outcomes).render(TableFormat::table, title));
+  fmt::print("{}\nin {}\n", summary_table(outcomes).render(TableFormat::table, title),
+             session.path.string());
 }
 
 }  // namespace
@@ -384,8 +384,10 @@ void add_distill_command(CLI::App& app) {
   auto options = std::make_shared<DistillCommandOptions>();
   auto* command = app.add_subcommand(
       "distill",
-      "Find the solver of so many evaluations that best reproduces the model's own samples.\n\n"
+      "Find the solver of so many evaluations that best reproduces the model's own samples.\n"
+      "Solvers of several NFE are found from the same samples and go to one file.\n\n"
       "Examples:\n  bespoke distill --model model.json --nfe 8 -o run\n"
+      "  bespoke distill --model model.json --nfe 2-20 -o run\n"
       "  bespoke pairs --model model.json --guidance 2 -o pairs\n"
       "  bespoke distill --model model.json --guidance 2 --pairs pairs --nfe 4-20+2 -o run\n"
       "  bespoke distill --model model.json --pairs pairs --nfe 8 --method adam -o adam\n"

@@ -177,13 +177,19 @@ std::vector<SolverName> preconditioned(const std::vector<std::string>& texts,
   return names;
 }
 
+// Of a file: its solver of as many evaluations, or of the most below, padded.
 NamedSolver start_of(const SolverName& name, int nfe, const FieldDescription& field) {
-  if (!name.is_file()) return {to_string(name), resolve_solver(name, nfe, field).solver};
-  const NsSolver solver = resolve_solver(name, 0, field).solver;
-  if (solver.nfe() > nfe) {
-    throw usage_error("{} spends {} evaluations, more than --nfe {}", name.file, solver.nfe(), nfe);
+  if (!name.is_file()) return {to_string(name), resolve_solver(name, nfe, field).at()};
+  const SolverFile file = read_finished(name.file, field);
+  const NsSolver* nearest = nullptr;
+  for (const auto& filed : file.solvers) {
+    if (filed.solver.nfe() <= nfe) nearest = &filed.solver;
   }
-  return {name.file, pad(solver, nfe)};
+  if (nearest == nullptr) {
+    throw usage_error("{} spends {} evaluations, more than --nfe {}", name.file,
+                      file.nfes().front(), nfe);
+  }
+  return {name.file, pad(*nearest, nfe)};
 }
 
 // Those that --init and --sigma0 name: none where they are left to the library.

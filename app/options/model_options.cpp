@@ -206,8 +206,8 @@ torch::Device parse_device(const std::string& name) {
 }
 
 void add_path_options(CLI::App& command, std::string& schedule, std::string& prediction) {
-  command.add_option("--schedule", schedule, schedule_help())->capture_default_str();
-  command.add_option("--prediction", prediction, prediction_help())->capture_default_str();
+  command.add_option("--schedule", schedule, schedule_help() + "; default fm-ot");
+  command.add_option("--prediction", prediction, prediction_help() + "; default velocity");
 }
 
 void ModelOptions::add_to(CLI::App& command) {
@@ -247,6 +247,12 @@ void ModelOptions::add_running_to(CLI::App& command) {
 }
 
 bool OpenModel::is_tf32() const { return precision == kTf32; }
+
+FieldDescription OpenModel::field() const {
+  FieldDescription field = {card.prediction, card.schedule, guidance};
+  if (network) field.time = describe(card.time, card.input_scaling);
+  return field;
+}
 
 const nlohmann::json& OpenModel::identity() const {
   if (!identity_) identity_ = describe_identity(*this);

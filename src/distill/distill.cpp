@@ -165,7 +165,7 @@ class Distillation {
   }
 
   NamedSolver resolved(const std::string& name) const {
-    return {name, resolve_solver(SolverName::parse(name), family_->nfe(), options_.field).solver};
+    return {name, resolve_solver(SolverName::parse(name), family_->nfe(), options_.field).at()};
   }
 
   // By a part of the training samples: enough to tell good from bad.

@@ -230,6 +230,16 @@ ModelCard read_model_card(const std::filesystem::path& path) {
   return parse_model_card(read_file(path), path);
 }
 
+nlohmann::json describe(const TimeCard& time, InputScaling scaling) {
+  json description = {
+      {"convention", time_convention_names()[static_cast<size_t>(time.convention)]}};
+  if (time.scale != 1) description["scale"] = time.scale;
+  if (time.levels != 0) description["levels"] = time.levels;
+  if (time.integer) description["integer"] = true;
+  if (scaling == InputScaling::edm) description["input_scaling"] = "edm";
+  return description;
+}
+
 Jet network_time(const TimeCard& card, const Schedule& schedule, double t) {
   const Jet ours = Jet::variable(t);
   const auto convert = [&]() -> Jet {

@@ -67,7 +67,7 @@ TEST_F(CommandLine, WritesShowsAndRunsASolverFile) {
       run("solver dpm++2m --nfe 6 --schedule vp --prediction noise -o d.solver.json");
   ASSERT_EQ(written.code, 0) << written.err;
   const SolverFile file = read_solver_file(folder_ / "d.solver.json");
-  EXPECT_TRUE(file.solver == make_solver("dpm++2m", {6, vp_schedule(), ""}));
+  EXPECT_TRUE(file.at() == make_solver("dpm++2m", {6, vp_schedule(), ""}));
   EXPECT_EQ(run("solver dpm++2m --nfe 6 --schedule vp --prediction noise").out,
             read_file(folder_ / "d.solver.json"));
   const Outcome shown = run("show d.solver.json");
@@ -82,7 +82,54 @@ TEST_F(CommandLine, WritesShowsAndRunsASolverFile) {
   EXPECT_TRUE(torch::equal(from_file, by_name));
   expect_failure("sample --solver d.solver.json --schedule cosine -o c", 3,
                  "was made for the schedule");
-  expect_failure("sample --solver d.solver.json --nfe 8 " + model + "-o c", 2, "leave out --nfe");
+  expect_failure("sample --solver d.solver.json --nfe 8 " + model + "-o c", 3, "it has 6");
+}
+
+TEST_F(CommandLine, ChoosesAmongTheSolversOfAFile) {
+  const Outcome written = run("solver euler --nfe 2,4-8+2 --schedule vp -o e.solver.json");
+  ASSERT_EQ(written.code, 0) << written.err;
+  EXPECT_EQ(read_solver_file(folder_ / "e.solver.json").nfes(), (std::vector<int>{2, 4, 6, 8}));
+  const Outcome all = run("show e.solver.json");
+  EXPECT_EQ(all.code, 0) << all.err;
+  EXPECT_NE(all.out.find("euler: 4 solvers"), std::string::npos) << all.out;
+  EXPECT_NE(all.out.find("  4 noise o"), std::string::npos) << all.out;
+  EXPECT_EQ(nlohmann::json::parse(run("show e.solver.json --format json").out)[2]["NFE"], 6);
+  const Outcome one = run("show e.solver.json --nfe 6");
+  EXPECT_NE(one.out.find("euler: 6 NFE, 34 free parameters"), std::string::npos) << one.out;
+  expect_failure("show e.solver.json --nfe 5", 3, "it has 2, 4, 6, 8");
+
+  const std::string model = "--model analytic:mixture:dim=4 --schedule vp --count 3 ";
+  ASSERT_EQ(run("sample --solver e.solver.json --nfe 6 " + model + "-o a").code, 0);
+  ASSERT_EQ(run("sample --solver euler --nfe 6 " + model + "-o b").code, 0);
+  EXPECT_TRUE(
+      torch::equal(read_safetensors(folder_ / "a/samples.safetensors").tensors.at("samples"),
+                   read_safetensors(folder_ / "b/samples.safetensors").tensors.at("samples")));
+  expect_failure("sample --solver e.solver.json " + model + "-o c", 2,
+                 "holds solvers of 2, 4, 6, 8 evaluations; choose one of them with --nfe");
+  expect_failure("sample --solver e.solver.json --nfe 7 " + model + "-o c", 3, "it has 2, 4, 6, 8");
+
+  ASSERT_EQ(run("solver e.solver.json --nfe 6 -o six.solver.json").code, 0);
+  EXPECT_EQ(read_file(folder_ / "six.solver.json"), run("solver euler --nfe 6 --schedule vp").out);
+  expect_failure("solver e.solver.json --nfe 6 --schedule vp", 2, "leave out --schedule");
+}
+
+TEST_F(CommandLine, ComparesTheSolversOfAFileThatAreThere) {
+  ASSERT_EQ(run("solver euler --nfe 4,6 -o e.solver.json").code, 0);
+  const Outcome outcome =
+      run("compare --solvers heun,e.solver.json --nfe 4-8+2 --count 4 --format json");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("e.solver.json has no solver of 8 evaluations; it has 4, 6"),
+            std::string::npos)
+      << outcome.err;
+  const auto rows = nlohmann::json::parse(outcome.out);
+  ASSERT_EQ(rows.size(), 5u);
+  EXPECT_EQ(rows[3]["solver"], "e.solver.json");
+  EXPECT_EQ(rows[3]["nfe"], 4);
+  EXPECT_EQ(rows[4]["nfe"], 6);
+  const auto by_name =
+      nlohmann::json::parse(run("compare --solvers euler --nfe 4,6 --count 4 --format json").out);
+  for (const size_t i : {0u, 1u}) EXPECT_EQ(rows[3 + i]["psnr_db"], by_name[i]["psnr_db"]);
+  expect_failure("compare --solvers e.solver.json --nfe 8 --count 4", 3, "it has 4, 6");
 }
 
 TEST_F(CommandLine, SamplesDoNotDependOnBatchOrThreads) {
@@ -134,7 +181,7 @@ TEST_F(CommandLine, BuildsUsersTableausAndRules) {
   const auto coefficients = [&](const std::string& name) {
     const Outcome outcome = run("solver " + name + " --nfe 4");
     EXPECT_EQ(outcome.code, 0) << outcome.err;
-    return parse_solver_file(outcome.out, name).solver;
+    return parse_solver_file(outcome.out, name).at();
   };
   EXPECT_TRUE(coefficients("tableau:t.json") == coefficients("midpoint"));
   EXPECT_NEAR(coefficients("multistep:m.json").b[1][0], 0.125, 1e-15);
@@ -178,7 +225,7 @@ TEST_F(CommandLine, RefusesValuesOutOfRange) {
   expect_failure("compare --solvers dpm3s --nfe 0", 2, "NFE must be from 1 to 10000");
   expect_failure("compare --solvers dpm2s --nfe=-4", 2, "NFE must be from 1 to 10000");
   expect_failure("compare --nfe 4294967300", 2, "NFE must be from 1 to 10000");
-  expect_failure("solver euler --nfe 4-8+2", 2, "--nfe must be an integer");
+  expect_failure("solver euler --nfe 4-8+2,0", 2, "NFE must be from 1 to 10000");
   expect_failure("sample --seed -1 -o x", 2, "--seed must not be negative");
   expect_failure("sample --count -1 -o x", 2, "--count");
   expect_failure("sample --schedule vp:B=inf -o x", 2, "must be finite");

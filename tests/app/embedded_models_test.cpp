@@ -25,7 +25,7 @@ class EmbeddedModel : public CommandLine {
 
   const std::string compare_ =
       "compare --model cifar10-fm-ot --cond y=0-9 --count 2 --tolerance 1e-2 --nfe 2,4 "
-      "--solvers run/bns-nfe2.solver.json,euler ";
+      "--solvers run/bns.solver.json,euler ";
 };
 
 TEST_F(EmbeddedModel, IsWhatItsCardSays) {
