@@ -10,6 +10,7 @@
 #include "bespoke/base/error.h"
 #include "bespoke/base/folder_lock.h"
 #include "bespoke/base/progress.h"
+#include "bespoke/base/text.h"
 #include "bespoke/model/fields.h"
 #include "bespoke/recipe/distill_model.h"
 #include "bespoke/recipe/pair_store.h"
@@ -59,7 +60,7 @@ nlohmann::json describe_pairs(const PairPlan& plan, const TrainingData& data) {
 // Trajectories that a folder keeps make its pairs as good as those made now.
 void add_trajectories(Pairs& pairs, const std::string& folder, const PairOwner& owner,
                       const OpenModel& open, Method method) {
-  if (method != Method::fit && method != Method::direct) return;
+  if (method == Method::adam) return;
   pairs.trajectories = read_trajectories(folder, owner, *open.model, pairs.count());
   if (!pairs.trajectories && method == Method::fit) {
     throw bad_input(
@@ -104,7 +105,7 @@ TrainingData load_training_data(const DistillCommandOptions& options, const Open
   if (!options.pairs.empty()) {
     return read_training_data(options.pairs, options.most_pairs, method, open);
   }
-  if (method == Method::levenberg_marquardt || method == Method::adam) {
+  if (method == Method::adam) {
     const std::string folder = options.output + "/pairs";
     make_default_pairs(open, options.model.batch, options.conditions, options.tolerance, folder);
     return read_training_data(folder, options.most_pairs, method, open);
@@ -136,10 +137,16 @@ std::string describe_progress(const DistillProgress& progress) {
       static_cast<double>(progress.training.forwards) / 1000);
 }
 
+// A solver that can be used already, after seconds.
+void say_start(const StartState& start, const Counts& screening, int nfe) {
+  fmt::print("{} NFE: {:.2f} dB from {}, {} calls\n", nfe, start.initial_psnr, start.name,
+             grouped(screening.forwards));
+  std::fflush(stdout);
+}
+
 // What the next distillation need not find out again.
 void say_less_memory(const TensorObjectiveOptions& left) {
-  fmt::print(stderr, "bespoke: out of memory, going on with --memory {} --batch {}\n",
-             left.memory == Memory::high ? "high" : "low", left.device_batch);
+  fmt::print(stderr, "bespoke: out of memory, going on with --batch {}\n", left.device_batch);
 }
 
 nlohmann::json summary_json(const DistillSummary& result) {
@@ -226,7 +233,8 @@ nlohmann::json resolved_options(const DistillCommandOptions& options, const Open
           {"init", options.init},
           {"method", options.method},
           {"direct", options.direct},
-          {"lm", options.lm},
+          {"start_scale", options.start_scale},
+          {"times", options.times},
           {"adam_decay", options.adam_decay},
           {"sigma_0", options.sigma_0},
           {"space", options.space},
@@ -239,7 +247,7 @@ nlohmann::json resolved_options(const DistillCommandOptions& options, const Open
 // Methods that look at one number a sample need more of them than there are parameters.
 void warn_of_few_pairs(const TrainingData& data, const ModelDistillOptions& options) {
   const Family& family = *options.family;
-  if (options.method == Method::fit || options.method == Method::direct) return;
+  if (options.method != Method::adam) return;
   const auto parameters = static_cast<int64_t>(family.parameter_count());
   if (data.train.count() >= parameters) return;
   fmt::print(stderr,
@@ -291,6 +299,10 @@ DistillSummary run_and_record(Session& session, ModelDistillOptions& settings, D
     progress->show(static_cast<double>(info.iteration) / planned, describe_progress(info));
     return interrupt_requested() ? Verdict::stop : Verdict::go_on;
   };
+  settings.on_start = [&](const StartState& start, const Counts& screening) {
+    progress = std::make_unique<Progress>(shown = label);
+    say_start(start, screening, settings.nfe);
+  };
   settings.on_less_memory = [&](const TensorObjectiveOptions& left) {
     say_less_memory(left);
     session.memory = left;
@@ -313,17 +325,13 @@ Outcome read_outcome(Session& session, int nfe, const nlohmann::json& summary) {
   return outcome;
 }
 
-Outcome distill_one(Session& session, int nfe, const NsSolver* neighbour) {
+Outcome distill_one(Session& session, int nfe) {
   const auto& options = session.options;
   ModelDistillOptions settings = distill_options(options, session.open, nfe, session.decoded);
   warn_of_few_pairs(session.data, settings);
   DistillRun run(distillation_folder(options.output, nfe));
   if (const auto summary = run.finished()) return read_outcome(session, nfe, *summary);
-  if (session.memory) {
-    settings.objective.memory = session.memory->memory;
-    settings.objective.device_batch = session.memory->device_batch;
-  }
-  if (neighbour != nullptr) settings.neighbour = *neighbour;
+  if (session.memory) settings.objective.device_batch = session.memory->device_batch;
   const DistillSummary result = run_and_record(session, settings, run);
   Outcome outcome = {nfe, summary_json(result), result.solver};
   if (session.open.card.sample_rate > 0) {
@@ -367,8 +375,7 @@ void run_distill(const DistillCommandOptions& options) {
       claim_folder(options.output, resolved_options(options, open, session.data), options.resume);
   std::vector<Outcome> outcomes;
   for (const int64_t nfe : nfes) {
-    const NsSolver* neighbour = outcomes.empty() ? nullptr : &outcomes.back().solver;
-    outcomes.push_back(distill_one(session, static_cast<int>(nfe), neighbour));
+    outcomes.push_back(distill_one(session, static_cast<int>(nfe)));
   }
   const std::string title = fmt::format(
       "PSNR in dB (peak-to-peak {:g}, {} space) on {} held-out pairs, distilled on {} by {}\n{}",

@@ -236,7 +236,7 @@ MadePairs make_pairs_now(const OpenModel& open, int64_t batch,
     source.count = plan.count;
     source.conditions = dealt(deals, split, 0, plan.count);
     source.tolerances = made.plan.tolerances;
-    source.trajectories = split == Split::train ? defaults.fit_samples : 0;
+    source.trajectories = split == Split::train ? defaults.fit.samples : 0;
     PairRun run;
     run.batch = batch;
     run.device = open.device;

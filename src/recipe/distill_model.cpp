@@ -13,8 +13,7 @@ namespace {
 
 // The fit is a start where no other is given.
 int64_t trajectories_needed(const ModelDistillOptions& options) {
-  const bool fits = options.method == Method::fit || options.method == Method::direct;
-  return fits && options.starts.empty() ? options.fit_samples : 0;
+  return options.method != Method::adam && options.starts.empty() ? options.fit.samples : 0;
 }
 
 Pairs given_or_made(const ModelPtr& model, const ModelDistillOptions& options, Split split) {
@@ -48,15 +47,12 @@ Pairs pairs_for(const ModelPtr& model, const ModelDistillOptions& options, Split
 
 // Says so, or gives up.
 void need_less_memory(TensorObjectiveOptions& objective, const ModelDistillOptions& options) {
-  if (objective.memory == Memory::high) {
-    objective.memory = Memory::low;
-  } else if (objective.device_batch > 1) {
-    objective.device_batch /= 2;
-  } else {
+  if (objective.device_batch == 1) {
     throw Error(ErrorKind::device,
-                "out of memory even for one sample and one graph at a time; use a narrower "
-                "precision or a device with more memory");
+                "out of memory even for one sample at a time; use a narrower precision or a device "
+                "with more memory");
   }
+  objective.device_batch /= 2;
   if (options.on_less_memory) options.on_less_memory(objective);
 }
 

@@ -61,12 +61,12 @@ TEST(Fit, IsToTheTimesThatTheSolverHas) {
   DistillOptions options;
   options.nfe = 4;
   options.method = Method::fit;
-  options.fit_samples = 48;
+  options.fit.samples = 48;
   options.field.schedule = fm_ot_schedule();
   const NsSolver solver = distill(training, training, options).solver;
   Counts counts;
   const FittedSolver again =
-      fit_solver(training, first_samples(training), solver.times, options.fit, &counts);
+      fit_solver(training, first_samples(training), solver.times, options.fit.fit, &counts);
   EXPECT_NEAR(loss_of(training, solver), again.loss, 1e-6);
 }
 
@@ -104,10 +104,10 @@ TEST(Fit, ReadsOnlyTrajectoriesThatAreKnown) {
   options.nfe = 4;
   options.field.schedule = fm_ot_schedule();
   options.method = Method::fit;
-  options.fit_samples = 5;
+  options.fit.samples = 5;
   const NsSolver of_five = distill(training, validation, options).solver;
   training.know_trajectories(5);
-  options.fit_samples = 16;
+  options.fit.samples = 16;
   EXPECT_TRUE(distill(training, validation, options).solver == of_five);
   training.know_trajectories(0);
   EXPECT_THROW(distill(training, validation, options), Error);

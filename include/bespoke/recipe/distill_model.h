@@ -27,14 +27,14 @@ struct ModelDistillOptions : DistillOptions {
 
   torch::Device device = torch::kCPU;  // where the model computes
   TensorObjectiveOptions objective;
-  // Where memory runs out, graphs are rebuilt instead of kept, then batches are halved, and the
-  // run goes on from its last iteration. Told what it goes on with.
+  // Where memory runs out, batches are halved and the run goes on from its last iteration. Told
+  // what it goes on with.
   std::function<void(const TensorObjectiveOptions&)> on_less_memory;
 };
 
 // Finds the solver of `nfe` evaluations that best reproduces the model's own samples. The model,
-// guided where it is to be, stays as it is; lm and adam need its gradients in x and t, fit and
-// direct only call it.
+// guided where it is to be, stays as it is; adam needs its gradients in x and t, the other methods
+// only call it.
 DistillSummary distill(const ModelPtr& model, const ModelDistillOptions& options = {},
                        DistillState state = {});
 
