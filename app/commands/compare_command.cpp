@@ -10,6 +10,7 @@
 #include "bespoke/base/text.h"
 #include "bespoke/measure/best_of_catalogue.h"
 #include "bespoke/measure/compare.h"
+#include "bespoke/model/guidance.h"
 #include "bespoke/report/table.h"
 #include "bespoke/sample/in_batches.h"
 #include "commands/commands.h"
@@ -119,6 +120,10 @@ Pairs selection_pairs(const CompareCommandOptions& options, const OpenModel& ope
   source.count = kCount;
   source.tolerances = {options.tolerance, options.tolerance};
   source.conditions = read_conditions(open.card.conditions, options.samples.conditions, kCount);
+  if (const auto& range = open.guidance.range) {
+    source.conditions[kGuidanceCondition] =
+        guidance_weights(*range, static_cast<uint64_t>(kSeed), 0, kCount);
+  }
   PairRun run;
   run.batch = options.model.batch;
   run.device = open.device;
@@ -305,6 +310,13 @@ std::string real_distance_title(const PreparedComparison& work, const Comparison
       *result.figures.reference_frechet_to_real);
 }
 
+// Where each sample has its own w; empty otherwise.
+std::string render_by_guidance(const Comparison& figures, TableFormat format) {
+  if (figures.guidance_bins.empty()) return "";
+  return "\n" + figures_by_guidance(figures).render(
+                    format, "PSNR in dB by guidance w (guidance_scale is 1 + w)");
+}
+
 // For people: one table, or one for each kind of figure by NFE.
 std::string render_for_people(const PreparedComparison& work, const ComparisonResult& result,
                               const CompareCommandOptions& options, TableFormat format,
@@ -316,7 +328,8 @@ std::string render_for_people(const PreparedComparison& work, const ComparisonRe
   if (options.details) {
     if (!to_reference.empty()) title += "\nfd_ref: " + to_reference;
     if (!to_real.empty()) title += "\nfd_real: " + to_real;
-    return all_figures(result.figures, work.chosen.title, true).render(format, title);
+    return all_figures(result.figures, work.chosen.title, true).render(format, title) +
+           render_by_guidance(result.figures, format);
   }
   std::string text = figures_by_nfe(result.figures, nfes, psnr_cell).render(format, title);
   const auto add = [&](const std::string& heading,
@@ -327,7 +340,7 @@ std::string render_for_people(const PreparedComparison& work, const ComparisonRe
   };
   add(to_reference, &ComparisonRow::frechet_to_reference);
   add(to_real, &ComparisonRow::frechet_to_real);
-  return text;
+  return text + render_by_guidance(result.figures, format);
 }
 
 void run_compare(const CompareCommandOptions& options) {

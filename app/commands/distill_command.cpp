@@ -395,6 +395,7 @@ void add_distill_command(CLI::App& app) {
       "Solvers of several NFE are found from the same samples and go to one file.\n\n"
       "Examples:\n  bespoke distill --model model.json --nfe 8 -o run\n"
       "  bespoke distill --model model.json --nfe 2-20 -o run\n"
+      "  bespoke distill --model model.json --guidance 0-4 --nfe 8 -o run     for all w there\n"
       "  bespoke pairs --model model.json --guidance 2 -o pairs\n"
       "  bespoke distill --model model.json --guidance 2 --pairs pairs --nfe 4-20+2 -o run\n"
       "  bespoke distill --model model.json --pairs pairs --nfe 8 --method adam -o adam\n"

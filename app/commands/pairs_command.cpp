@@ -12,6 +12,7 @@
 #include "bespoke/base/random.h"
 #include "bespoke/base/sha256.h"
 #include "bespoke/io/tensor_file.h"
+#include "bespoke/model/guidance.h"
 #include "bespoke/recipe/distill_model.h"
 #include "bespoke/recipe/pair_store.h"
 #include "commands/commands.h"
@@ -149,16 +150,23 @@ PairPlan plan_of(const PairsCommandOptions& options, const OpenModel& open) {
   return plan;
 }
 
-Conditions dealt(const ConditionDeals& deals, Split split, int64_t begin, int64_t end) {
+// With each pair's own weight where guidance is a range.
+Conditions dealt(const ConditionDeals& deals, const PairPlan& plan, Split split, int64_t begin,
+                 int64_t end) {
   Conditions conditions;
   for (const auto& [name, deal] : deals) conditions[name] = deal.of(split, begin, end);
+  if (const auto& range = plan.owner.guidance.range) {
+    const int64_t seed = split == Split::train ? plan.train.seed : plan.validation.seed;
+    conditions[kGuidanceCondition] = guidance_weights(*range, static_cast<uint64_t>(seed),
+                                                      static_cast<uint64_t>(begin), end - begin);
+  }
   return conditions;
 }
 
 PairReport make_with_progress(const PairsCommandOptions& options, const OpenModel& open,
                               const PairPlan& plan, const ConditionDeals& deals) {
   const auto conditions = [&](Split split, int64_t begin, int64_t end) {
-    return dealt(deals, split, begin, end);
+    return dealt(deals, plan, split, begin, end);
   };
   Progress progress("pairs");
   PairRun run;
@@ -234,7 +242,7 @@ MadePairs make_pairs_now(const OpenModel& open, int64_t batch,
     PairSource source;
     source.seed = plan.seed;
     source.count = plan.count;
-    source.conditions = dealt(deals, split, 0, plan.count);
+    source.conditions = dealt(deals, made.plan, split, 0, plan.count);
     source.tolerances = made.plan.tolerances;
     source.trajectories = split == Split::train ? defaults.fit.samples : 0;
     PairRun run;
@@ -257,7 +265,8 @@ void add_pairs_command(CLI::App& app) {
       "A run that was stopped is continued by the same command.\n\n"
       "Examples:\n  bespoke pairs --model model.json -o pairs\n"
       "  bespoke pairs --model model.json --guidance 2 --cond y=0-9 --tolerance 1e-6 -o pairs\n"
-      "  bespoke pairs --model model.json --trajectories -o pairs   for distill --method direct\n"
+      "  bespoke pairs --model model.json --trajectories -o pairs   which a fit needs\n"
+      "  bespoke pairs --model model.json --guidance 0-4 -o pairs\n"
       "  bespoke pairs --model model.json --cond text=prompts.safetensors --count 100 -o pairs\n"
       "  bespoke pairs --count 64 --validation 64 -o pairs     of an analytic model");
   command->add_option("--count", options->plan.train.count, "training pairs")

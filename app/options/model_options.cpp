@@ -225,6 +225,7 @@ void ModelOptions::add_to(CLI::App& command) {
                      prediction_help() + " (analytic models only; default velocity)");
   command.add_option("--guidance", guidance,
                      "classifier-free guidance w, u = (1+w) u(x|y) - w u(x); default 0, unguided; "
+                     "a range such as 0-4, where each sample has a w of its own, spread evenly; "
                      "over time as t:w,t:w,... (t = 0 noise, 1 data), linear in between");
   command.add_option("--guidance-scale", guidance_scale,
                      "the same in the convention of other tools, 1 + w; 1 is unguided");

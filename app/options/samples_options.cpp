@@ -8,6 +8,7 @@
 #include "bespoke/base/error.h"
 #include "bespoke/base/text.h"
 #include "bespoke/io/tensor_file.h"
+#include "bespoke/model/guidance.h"
 #include "options/condition_options.h"
 
 namespace bespoke {
@@ -66,6 +67,22 @@ torch::Tensor noise_from_file(const SamplesOptions& options, const Model& model)
   return noise.slice(0, 0, count_of(options, noise.size(0), options.noise));
 }
 
+// Each sample's own weight: like its noise, that of its seed and number. Samples whose noise comes
+// from a file have none, and are counted as those of seed 0.
+torch::Tensor choose_weights(const SamplesOptions& options, const GuidanceRange& range,
+                             int64_t count) {
+  if (options.seeds.empty()) {
+    return guidance_weights(range, static_cast<uint64_t>(options.seed), 0, count);
+  }
+  const auto seeds = parse_integer_list(options.seeds, "--seeds");
+  std::vector<torch::Tensor> parts;
+  for (int64_t i = 0; i < count; ++i) {
+    const auto seed = static_cast<uint64_t>(seeds[static_cast<size_t>(i)]);
+    parts.push_back(guidance_weights(range, seed, 0, 1));
+  }
+  return torch::cat(parts);
+}
+
 // The noise in its own precision, with a name for each sample.
 torch::Tensor choose_noise(const SamplesOptions& options, const Model& model,
                            std::vector<std::string>& labels) {
@@ -107,6 +124,10 @@ ChosenSamples choose_samples(const OpenModel& open, const SamplesOptions& option
     chosen.labels.push_back(fmt::format("{:06}", i));
   }
   chosen.conditions = read_conditions(open.card.conditions, options.conditions, chosen.count());
+  if (open.guidance.range) {
+    chosen.conditions[kGuidanceCondition] =
+        choose_weights(options, *open.guidance.range, chosen.count());
+  }
   chosen.model = guided(open, chosen.conditions);
   chosen.title = fmt::format("{}, {} samples {}", open.title(), chosen.count(), origin(options));
   return chosen;

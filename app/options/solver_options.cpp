@@ -53,7 +53,7 @@ namespace {
 
 void warn_of_other_guidance(const std::string& path, const SolverFile& file,
                             const FieldDescription& field) {
-  if (file.field.guidance == field.guidance) return;
+  if (covers(file.field.guidance, field.guidance)) return;
   fmt::print(stderr, "bespoke: {} was made for {}, this run has {}\n", path,
              to_string(file.field.guidance), to_string(field.guidance));
 }

@@ -3,6 +3,7 @@
 // Everything bespoke::core offers: what needs no tensors. Helpers in bespoke::detail are left out.
 
 #include "bespoke/base/error.h"
+#include "bespoke/base/even_numbers.h"
 #include "bespoke/base/jet.h"
 #include "bespoke/base/matrix.h"
 #include "bespoke/base/progress.h"

@@ -9,6 +9,7 @@
 #include "bespoke/base/file.h"
 #include "bespoke/base/json_checks.h"
 #include "bespoke/base/text.h"
+#include "bespoke/path/guidance_weight.h"
 
 namespace bespoke {
 
@@ -107,6 +108,9 @@ std::vector<ConditionCard> read_conditions(const json& list, const std::string& 
   for (size_t i = 0; i < list.size(); ++i) {
     const std::string here = fmt::format("{}[{}]", where, i);
     cards.push_back(read_condition(list[i], here, folder));
+    require(cards[i].name != kGuidanceCondition, here,
+            fmt::format("\"{}\" is what a sample's guidance is called; choose another name",
+                        kGuidanceCondition));
     for (size_t j = 0; j < i; ++j) {
       require(cards[j].name != cards[i].name, here, "has the name of an earlier condition");
     }

@@ -50,6 +50,26 @@ const char kVersion1[] = R"({
   "provenance": {"validation_psnr":30.5}
 })";
 
+// One clear sentence that contains `expected`, and exit code 3.
+void expect_refused(const std::string& text, const std::string& expected) {
+  try {
+    parse_solver_file(text, "my.solver.json");
+    ADD_FAILURE() << "accepted what should say: " << expected;
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    EXPECT_EQ(error.exit_code(), 3) << message;
+    EXPECT_EQ(message.rfind("my.solver.json", 0), 0u) << message;
+    EXPECT_NE(message.find(expected), std::string::npos) << message;
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+  }
+}
+
+void expect_refused_after(const std::function<void(json&)>& change, const std::string& expected) {
+  json document = json::parse(to_json_text(example()));
+  change(document);
+  expect_refused(document.dump(), expected);
+}
+
 TEST(SolverFile, RoundTripsExactly) {
   const SolverFile file = example();
   const SolverFile copy = parse_solver_file(to_json_text(file), "copy");
@@ -155,6 +175,19 @@ TEST(SolverFile, EveryBitOfARandomSolverSurvives) {
   EXPECT_TRUE(parse_solver_file(to_json_text(file), "copy").at(20) == solver);
 }
 
+TEST(SolverFile, KeepsARangeOfGuidance) {
+  SolverFile file = example();
+  file.field.guidance = GuidanceRange{-0.5, 4};
+  const std::string text = to_json_text(file);
+  EXPECT_EQ(json::parse(text)["field"]["guidance"], (json{{"from", -0.5}, {"to", 4.0}}));
+  EXPECT_EQ(parse_solver_file(text, "copy").field.guidance, file.field.guidance);
+  expect_refused_after(
+      [](json& d) {
+        d["field"]["guidance"] = {{"from", 4}, {"to", 0}};
+      },
+      "a range that rises");
+}
+
 TEST(SolverFile, KeepsAUsersTable) {
   SolverFile file = example();
   file.field.schedule = table_schedule({0.9, 0.5, 0.1});
@@ -168,26 +201,6 @@ TEST(SolverFile, KeepsAPreconditionedSchedule) {
   const SolverFile copy = parse_solver_file(to_json_text(file), "copy");
   EXPECT_EQ(copy.field.schedule->describe(), file.field.schedule->describe());
   EXPECT_EQ(copy.field.schedule->sigma(0.3), file.field.schedule->sigma(0.3));
-}
-
-// One clear sentence that contains `expected`, and exit code 3.
-void expect_refused(const std::string& text, const std::string& expected) {
-  try {
-    parse_solver_file(text, "my.solver.json");
-    ADD_FAILURE() << "accepted what should say: " << expected;
-  } catch (const Error& error) {
-    const std::string message = error.what();
-    EXPECT_EQ(error.exit_code(), 3) << message;
-    EXPECT_EQ(message.rfind("my.solver.json", 0), 0u) << message;
-    EXPECT_NE(message.find(expected), std::string::npos) << message;
-    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
-  }
-}
-
-void expect_refused_after(const std::function<void(json&)>& change, const std::string& expected) {
-  json document = json::parse(to_json_text(example()));
-  change(document);
-  expect_refused(document.dump(), expected);
 }
 
 TEST(SolverFile, RefusesEachWayAFileCanBeWrong) {
