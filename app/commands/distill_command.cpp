@@ -56,12 +56,27 @@ nlohmann::json describe_pairs(const PairPlan& plan, const TrainingData& data) {
           {"conditions", plan.conditions}};
 }
 
-TrainingData read_training_data(const std::string& folder, int64_t most_pairs,
+// Trajectories that a folder keeps make its pairs as good as those made now.
+void add_trajectories(Pairs& pairs, const std::string& folder, const PairOwner& owner,
+                      const OpenModel& open, Method method) {
+  if (method != Method::fit && method != Method::direct) return;
+  pairs.trajectories = read_trajectories(folder, owner, *open.model, pairs.count());
+  if (!pairs.trajectories && method == Method::fit) {
+    throw bad_input(
+        "{} has no trajectories, which --method fit needs; make pairs with 'bespoke pairs "
+        "--trajectories', or leave out --pairs",
+        folder);
+  }
+}
+
+TrainingData read_training_data(const std::string& folder, int64_t most_pairs, Method method,
                                 const OpenModel& open) {
   TrainingData data;
   const PairOwner owner = {open.identity(), open.guidance};
   const auto read = [&](Split split, int64_t count) {
-    return sound_pairs(read_pairs(folder, split, owner, count), split, open);
+    Pairs pairs = read_pairs(folder, split, owner, count);
+    if (split == Split::train) add_trajectories(pairs, folder, owner, open, method);
+    return sound_pairs(pairs, split, open);
   };
   const PairManifest manifest = read_pair_manifest(folder);
   if (manifest.checksums.empty()) {
@@ -85,14 +100,17 @@ TrainingData read_training_data(const std::string& folder, int64_t most_pairs,
 // Pairs of a folder, or made now: a few in memory for methods that need no more, or a folder of
 // hundreds.
 TrainingData load_training_data(const DistillCommandOptions& options, const OpenModel& open) {
-  if (!options.pairs.empty()) return read_training_data(options.pairs, options.most_pairs, open);
   const Method method = parse_method(options.method);
+  if (!options.pairs.empty()) {
+    return read_training_data(options.pairs, options.most_pairs, method, open);
+  }
   if (method == Method::levenberg_marquardt || method == Method::adam) {
     const std::string folder = options.output + "/pairs";
-    make_default_pairs(open, options.model.batch, options.conditions, folder);
-    return read_training_data(folder, options.most_pairs, open);
+    make_default_pairs(open, options.model.batch, options.conditions, options.tolerance, folder);
+    return read_training_data(folder, options.most_pairs, method, open);
   }
-  MadePairs made = make_pairs_now(open, options.model.batch, options.conditions, options.samples);
+  MadePairs made = make_pairs_now(open, options.model.batch, options.conditions, options.tolerance,
+                                  options.samples);
   TrainingData data;
   data.train = sound_pairs(made.train, Split::train, open);
   data.validation = sound_pairs(made.validation, Split::validation, open);

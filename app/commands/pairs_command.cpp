@@ -35,8 +35,11 @@ struct PairsCommandOptions {
   std::optional<int64_t> validation_seed;  // none: the next after seed
   double tolerance = Tolerances().rtol;
   PairPlan plan;
+  std::optional<std::string> trajectories;  // empty: as many as are usual
   std::string output;
 };
+
+constexpr int64_t kUsualTrajectories = 32;  // twice what the fit reads
 
 // One condition of all pairs: entries of `rows`, drawn where there are draws, otherwise in turn.
 struct ConditionDeal {
@@ -138,6 +141,11 @@ PairPlan plan_of(const PairsCommandOptions& options, const OpenModel& open) {
   const bool last = options.seed == std::numeric_limits<int64_t>::max();
   const int64_t next = last ? 0 : options.seed + 1;
   plan.validation.seed = options.validation_seed.value_or(next);
+  if (options.trajectories) {
+    plan.trajectories = options.trajectories->empty()
+                            ? std::min(kUsualTrajectories, plan.train.count)
+                            : parse_integer(*options.trajectories, "--trajectories");
+  }
   return plan;
 }
 
@@ -197,8 +205,10 @@ void report_pairs(const PairsCommandOptions& options, const OpenModel& open) {
 }  // namespace
 
 void make_default_pairs(const OpenModel& open, int64_t batch,
-                        const std::vector<std::string>& conditions, const std::string& folder) {
+                        const std::vector<std::string>& conditions,
+                        const std::optional<double>& tolerance, const std::string& folder) {
   PairsCommandOptions options;
+  options.tolerance = tolerance.value_or(options.tolerance);
   options.conditions = conditions;
   options.model.batch = batch;
   options.output = folder;
@@ -206,14 +216,16 @@ void make_default_pairs(const OpenModel& open, int64_t batch,
 }
 
 MadePairs make_pairs_now(const OpenModel& open, int64_t batch,
-                         const std::vector<std::string>& conditions, int64_t samples) {
+                         const std::vector<std::string>& conditions,
+                         const std::optional<double>& tolerance, int64_t samples) {
   const ModelDistillOptions defaults;
   PairsCommandOptions options;
-  options.tolerance = defaults.tolerances.rtol;
+  options.tolerance = tolerance.value_or(defaults.tolerances.rtol);
   options.plan.train.count = samples;
   options.plan.validation.count = defaults.validation_plan.count;
   MadePairs made;
   made.plan = plan_of(options, open);
+  check_plan(made.plan);
   const ConditionDeals deals = deal_conditions(open.card.conditions, conditions, made.plan);
   made.plan.conditions = policy_of(deals);
   const ModelPtr model = guided_for(open, deals);
@@ -245,6 +257,7 @@ void add_pairs_command(CLI::App& app) {
       "A run that was stopped is continued by the same command.\n\n"
       "Examples:\n  bespoke pairs --model model.json -o pairs\n"
       "  bespoke pairs --model model.json --guidance 2 --cond y=0-9 --tolerance 1e-6 -o pairs\n"
+      "  bespoke pairs --model model.json --trajectories -o pairs   for distill --method direct\n"
       "  bespoke pairs --model model.json --cond text=prompts.safetensors --count 100 -o pairs\n"
       "  bespoke pairs --count 64 --validation 64 -o pairs     of an analytic model");
   command->add_option("--count", options->plan.train.count, "training pairs")
@@ -267,6 +280,13 @@ void add_pairs_command(CLI::App& app) {
       ->add_option("--shard", options->plan.shard_size,
                    "pairs in a file: what a stopped run loses at most, and the largest batch")
       ->capture_default_str();
+  command
+      ->add_option("--trajectories", options->trajectories,
+                   fmt::format("keep the trajectories of the first training pairs too, so that "
+                               "'distill --pairs' can fit; default without a number: {}",
+                               kUsualTrajectories))
+      ->expected(0, 1)
+      ->type_name("N");
   options->model.add_to(*command);
   command->add_option("-o,--output", options->output, "folder for the pairs")->required();
   command->callback([options] { report_pairs(*options, open_model(options->model)); });

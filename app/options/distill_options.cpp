@@ -64,6 +64,9 @@ void DistillCommandOptions::add_to(CLI::App& command) {
       .add_option("--samples", samples,
                   "samples of the model to learn from, where direct and fit make them now")
       ->capture_default_str();
+  command.add_option("--tolerance", tolerance,
+                     "of the reference, where pairs are made now; default 1e-4 for direct and fit, "
+                     "1e-5 for lm and adam");
   command.add_option("--nfe", nfe, "evaluations, one or a list such as 4-20+2")
       ->capture_default_str();
   command
@@ -131,9 +134,8 @@ void DistillCommandOptions::check_numbers() const {
   if (!pairs.empty() && !conditions.empty()) {
     throw usage_error("--pairs brings its own conditions; leave out --cond");
   }
-  if (!pairs.empty() && method == to_string(Method::fit)) {
-    throw usage_error(
-        "--method fit needs trajectories, which the pairs of a folder lack; leave out --pairs");
+  if (!pairs.empty() && tolerance) {
+    throw usage_error("--pairs brings its own tolerance; leave out --tolerance");
   }
   const bool in_memory = method == to_string(Method::fit) || method == to_string(Method::direct);
   if (pairs.empty() && in_memory && most_pairs > 0) {

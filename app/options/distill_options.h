@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct DistillCommandOptions {
   std::string direct, lm;  // KEY=VALUE,...
   std::string adam_decay = "polynomial", memory = kAuto, space = "sample";
   int64_t iterations = 0, batch = 0, most_forwards = 0, most_pairs = 0;
+  std::optional<double> tolerance;  // of the pairs, where they are made here
   int64_t samples = ModelDistillOptions().training_plan.count;
   int64_t seed = 0;
   bool resume = false;

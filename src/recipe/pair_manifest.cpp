@@ -56,17 +56,21 @@ json describe(const SplitPlan& split) { return {{"count", split.count}, {"seed",
 // All but what becomes known only at the end.
 json describe_plan(const PairManifest& manifest) {
   const PairPlan& plan = manifest.plan;
-  return {{"format", kPairFormat},
-          {"version", kVersion},
-          {"model", plan.owner.model},
-          {"guidance", describe(plan.owner.guidance)},
-          {"tolerance", {{"relative", plan.tolerances.rtol}, {"absolute", plan.tolerances.atol}}},
-          {"dtype", plan.tf32 ? kTf32 : name_of(manifest.dtype)},
-          {"sample_shape", manifest.sample_shape},
-          {"conditions", plan.conditions},
-          {"train", describe(plan.train)},
-          {"validation", describe(plan.validation)},
-          {"shard_size", plan.shard_size}};
+  json description = {
+      {"format", kPairFormat},
+      {"version", kVersion},
+      {"model", plan.owner.model},
+      {"guidance", describe(plan.owner.guidance)},
+      {"tolerance", {{"relative", plan.tolerances.rtol}, {"absolute", plan.tolerances.atol}}},
+      {"dtype", plan.tf32 ? kTf32 : name_of(manifest.dtype)},
+      {"sample_shape", manifest.sample_shape},
+      {"conditions", plan.conditions},
+      {"train", describe(plan.train)},
+      {"validation", describe(plan.validation)},
+      {"shard_size", plan.shard_size}};
+  // Absent where there are none, as in folders made before there could be any.
+  if (plan.trajectories > 0) description[kPairTrajectories] = plan.trajectories;
+  return description;
 }
 
 void check_header(const json& document, const std::string& source) {
@@ -111,6 +115,10 @@ PairManifest parse_manifest(const json& document, const std::string& source) {
   plan.train = parse_split(document["train"], at("train"));
   plan.validation = parse_split(document["validation"], at("validation"));
   plan.shard_size = whole_number(document["shard_size"], at("shard_size"), 1, kMostPairs);
+  if (document.contains(kPairTrajectories)) {
+    plan.trajectories =
+        whole_number(document[kPairTrajectories], at(kPairTrajectories), 1, kMostPairs);
+  }
   check_plan(plan);
   if (document.contains(kPairEvaluations)) {
     const json& evaluations = document[kPairEvaluations];
@@ -203,6 +211,10 @@ void check_plan(const PairPlan& plan) {
         "different seeds",
         plan.train.seed);
   }
+  if (plan.trajectories < 0 || plan.trajectories > plan.train.count) {
+    throw usage_error("trajectories of {} training pairs cannot be kept; there are {} pairs",
+                      plan.trajectories, plan.train.count);
+  }
   if (plan.shard_size < 1) {
     throw usage_error("a shard needs at least 1 pair, found {}", plan.shard_size);
   }
@@ -225,7 +237,7 @@ PairManifest read_pair_manifest(const std::filesystem::path& folder) {
   check_keys(document,
              {"format", "version", "model", "guidance", "tolerance", "dtype", "sample_shape",
               "conditions", "train", "validation", "shard_size"},
-             {kPairEvaluations, kPairChecksums}, source);
+             {kPairTrajectories, kPairEvaluations, kPairChecksums}, source);
   return read_checked(source, [&] { return parse_manifest(document, source); });
 }
 

@@ -11,6 +11,7 @@
 #include "bespoke/base/sha256.h"
 #include "bespoke/io/safetensors.h"
 #include "pair_format.h"
+#include "pair_steps.h"
 
 namespace bespoke::detail {
 
@@ -27,27 +28,6 @@ std::map<std::string, std::string> metadata_of(const PairManifest& manifest,
           {"plan", fingerprint(manifest)}};
 }
 
-std::vector<int64_t> with_count(int64_t count, const std::vector<int64_t>& shape) {
-  std::vector<int64_t> sizes = {count};
-  sizes.insert(sizes.end(), shape.begin(), shape.end());
-  return sizes;
-}
-
-const torch::Tensor& checked_tensor(const TensorFile& file, const std::string& name,
-                                    const std::vector<int64_t>& shape, torch::ScalarType dtype,
-                                    const std::string& source) {
-  const auto found = file.tensors.find(name);
-  require(found != file.tensors.end(), source, fmt::format("tensor '{}' is missing", name));
-  require(
-      found->second.sizes() == torch::IntArrayRef(shape) && found->second.scalar_type() == dtype,
-      source,
-      fmt::format("tensor '{}' must be {} of shape [{}], found {} of shape [{}]", name,
-                  torch::toString(dtype), fmt::join(shape, ", "),
-                  torch::toString(found->second.scalar_type()),
-                  fmt::join(found->second.sizes(), ", ")));
-  return found->second;
-}
-
 void check_finite(const torch::Tensor& values, const std::string& name, const PairShard& shard,
                   const std::string& source) {
   const torch::Tensor good = torch::isfinite(values).flatten(1).all(1);
@@ -55,6 +35,16 @@ void check_finite(const torch::Tensor& values, const std::string& name, const Pa
   const int64_t row = good.logical_not().nonzero()[0][0].item<int64_t>();
   throw bad_input("{}: {} of {} pair {} is not finite; delete the file and {}", source, name,
                   to_string(shard.split), shard.begin + row, kContinuePairs);
+}
+
+void check_metadata(const TensorFile& file, const PairManifest& manifest, const PairShard& shard,
+                    const std::string& source) {
+  require(file.metadata == metadata_of(manifest, shard), source,
+          fmt::format("is not a shard of this set of pairs; delete it and {}", kContinuePairs));
+}
+
+std::string trajectories_name(const PairShard& shard) {
+  return fmt::format("{}-{:05}.safetensors", kPairTrajectories, shard.number);
 }
 
 TensorFile read_verified(const std::filesystem::path& folder, const PairManifest& manifest,
@@ -79,8 +69,35 @@ void write_noted(const std::filesystem::path& folder, PairManifest& manifest,
 
 }  // namespace
 
+std::vector<int64_t> with_count(int64_t count, const std::vector<int64_t>& shape) {
+  std::vector<int64_t> sizes = {count};
+  sizes.insert(sizes.end(), shape.begin(), shape.end());
+  return sizes;
+}
+
+const torch::Tensor& checked_tensor(const TensorFile& file, const std::string& name,
+                                    const std::vector<int64_t>& shape, torch::ScalarType dtype,
+                                    const std::string& source) {
+  const auto found = file.tensors.find(name);
+  require(found != file.tensors.end(), source, fmt::format("tensor '{}' is missing", name));
+  require(
+      found->second.sizes() == torch::IntArrayRef(shape) && found->second.scalar_type() == dtype,
+      source,
+      fmt::format("tensor '{}' must be {} of shape [{}], found {} of shape [{}]", name,
+                  torch::toString(dtype), fmt::join(shape, ", "),
+                  torch::toString(found->second.scalar_type()),
+                  fmt::join(found->second.sizes(), ", ")));
+  return found->second;
+}
+
 std::string file_name(const PairShard& shard) {
   return fmt::format("{}-{:05}.safetensors", to_string(shard.split), shard.number);
+}
+
+std::vector<std::string> file_names(const PairManifest& manifest, const PairShard& shard) {
+  std::vector<std::string> names = {file_name(shard)};
+  if (trajectories_of(manifest, shard) > 0) names.push_back(trajectories_name(shard));
+  return names;
 }
 
 std::vector<PairShard> shards_of(const PairManifest& manifest, Split split, int64_t count) {
@@ -96,8 +113,7 @@ Pairs read_shard(const std::filesystem::path& folder, const PairManifest& manife
                  const PairShard& shard) {
   const std::string source = (folder / file_name(shard)).string();
   const TensorFile file = read_verified(folder, manifest, file_name(shard));
-  require(file.metadata == metadata_of(manifest, shard), source,
-          fmt::format("is not a shard of this set of pairs; delete it and {}", kContinuePairs));
+  check_metadata(file, manifest, shard, source);
   const auto shape = with_count(shard.count(), manifest.sample_shape);
   Pairs pairs;
   pairs.x0 = checked_tensor(file, "x0", shape, manifest.state_dtype(), source);
@@ -123,13 +139,38 @@ void write_shard(const std::filesystem::path& folder, PairManifest& manifest,
     file.tensors[kConditionPrefix + name] = values;
   }
   write_noted(folder, manifest, file_name(shard), file);
+  if (trajectories_of(manifest, shard) == 0) return;
+  TensorFile steps = joined_steps(pairs.trajectories->samples());
+  steps.metadata = metadata_of(manifest, shard);
+  write_noted(folder, manifest, trajectories_name(shard), steps);
 }
 
-void note_checksum(const std::filesystem::path& folder, PairManifest& manifest,
-                   const PairShard& shard) {
-  const std::string name = file_name(shard);
-  if (manifest.checksums.count(name) > 0) return;
-  manifest.checksums[name] = sha256(read_file(folder / name));
+std::vector<RecordedSteps> read_trajectories(const std::filesystem::path& folder,
+                                             const PairManifest& manifest, const PairShard& shard) {
+  const std::string name = trajectories_name(shard), source = (folder / name).string();
+  const TensorFile file = read_verified(folder, manifest, name);
+  check_metadata(file, manifest, shard, source);
+  return separate_steps(file, trajectories_of(manifest, shard), manifest, source);
+}
+
+int64_t trajectories_of(const PairManifest& manifest, const PairShard& shard) {
+  if (shard.split != Split::train) return 0;
+  return std::clamp<int64_t>(manifest.plan.trajectories - shard.begin, 0, shard.count());
+}
+
+bool is_complete(const std::filesystem::path& folder, const PairManifest& manifest,
+                 const PairShard& shard) {
+  const auto names = file_names(manifest, shard);
+  return std::all_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return is_file(folder / name); });
+}
+
+void note_checksums(const std::filesystem::path& folder, PairManifest& manifest,
+                    const PairShard& shard) {
+  for (const std::string& name : file_names(manifest, shard)) {
+    if (manifest.checksums.count(name) > 0) continue;
+    manifest.checksums[name] = sha256(read_file(folder / name));
+  }
 }
 
 void check_alike(const Conditions& first, const Conditions& other, const std::string& source) {

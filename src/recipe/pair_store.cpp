@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <torch/torch.h>
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <string>
 
@@ -48,6 +50,7 @@ Pairs make_shard(const PairManifest& manifest, const PairShard& shard, const Mod
   source.count = shard.count();
   source.conditions = conditions_of(shard.split, shard.begin, shard.end);
   source.tolerances = manifest.plan.tolerances;
+  source.trajectories = trajectories_of(manifest, shard);
   return make_pairs(model, source, run);
 }
 
@@ -87,11 +90,12 @@ int64_t complete(const std::filesystem::path& folder, PairManifest& manifest, co
   GivenUp given_up(manifest);
   for (const Split split : {Split::train, Split::validation}) {
     for (const PairShard& shard : shards_of(manifest, split, manifest.split(split).count)) {
-      if (is_file(folder / file_name(shard))) {
+      if (is_complete(folder, manifest, shard)) {
         const Pairs pairs = read_shard(folder, manifest, shard);
         spent += total(pairs.evaluations);
         given_up.add(shard, pairs);
-        note_checksum(folder, manifest, shard);
+        if (trajectories_of(manifest, shard) > 0) read_trajectories(folder, manifest, shard);
+        note_checksums(folder, manifest, shard);
       } else {
         missing.push_back(shard);
         pending += shard.count();
@@ -129,6 +133,14 @@ void check_owner(const PairManifest& manifest, const PairOwner& owner, const std
                       differs));
 }
 
+void require_complete(const std::filesystem::path& folder, const PairManifest& manifest,
+                      const PairShard& shard) {
+  for (const std::string& name : file_names(manifest, shard)) {
+    require(is_file(folder / name), (folder / name).string(),
+            fmt::format("is missing: these pairs are unfinished; {}", kContinuePairs));
+  }
+}
+
 }  // namespace
 
 PairReport make_pairs(const std::filesystem::path& folder, const PairPlan& plan,
@@ -158,12 +170,29 @@ Pairs read_pairs(const std::filesystem::path& folder, Split split, const PairOwn
   std::vector<Pairs> parts;
   for (const PairShard& shard : shards_of(manifest, split, count)) {
     const std::string source = (folder / file_name(shard)).string();
-    require(is_file(source), source,
-            fmt::format("is missing: these pairs are unfinished; {}", kContinuePairs));
+    require_complete(folder, manifest, shard);
     parts.push_back(read_shard(folder, manifest, shard));
     check_alike(parts.front().conditions, parts.back().conditions, source);
   }
   return join(parts, count);
+}
+
+std::shared_ptr<const DenseTrajectories> read_trajectories(const std::filesystem::path& folder,
+                                                           const PairOwner& owner,
+                                                           const Model& model, int64_t count) {
+  const PairManifest manifest = read_pair_manifest(folder);
+  check_owner(manifest, owner, folder.string());
+  const int64_t there = manifest.plan.trajectories;
+  const int64_t wanted = count == 0 ? there : std::min(count, there);
+  if (wanted == 0) return nullptr;
+  std::vector<RecordedSteps> samples;
+  for (const PairShard& shard : shards_of(manifest, Split::train, wanted)) {
+    require_complete(folder, manifest, shard);
+    auto some = read_trajectories(folder, manifest, shard);
+    std::move(some.begin(), some.end(), std::back_inserter(samples));
+  }
+  samples.resize(static_cast<size_t>(wanted));
+  return std::make_shared<DenseTrajectories>(std::move(samples), trajectory_span(model));
 }
 
 }  // namespace bespoke

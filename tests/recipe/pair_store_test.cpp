@@ -14,6 +14,7 @@
 #include "bespoke/io/safetensors.h"
 #include "bespoke/model/function_model.h"
 #include "bespoke/model/guidance.h"
+#include "bespoke/recipe/distill_model.h"
 #include "refusal.h"
 #include "support.h"
 #include "temporary_folder.h"
@@ -296,6 +297,126 @@ TEST_F(PairStore, AFlippedBitIsNoticedAndItsFileNamed) {
   EXPECT_EQ(read("a", Split::train).count(), 10);
 }
 
+class PairTrajectories : public PairStore {
+ protected:
+  PairTrajectories() { plan_.trajectories = 6; }
+
+  std::shared_ptr<const DenseTrajectories> trajectories(const std::string& name,
+                                                        int64_t count = 0) const {
+    return read_trajectories(folder_ / name, plan_.owner, *model(), count);
+  }
+};
+
+TEST_F(PairTrajectories, AreThoseOfTheReference) {
+  plan_.tolerances = {1e-8, 1e-8};
+  make("a");
+  ReferenceOptions options;
+  options.tolerances = plan_.tolerances;
+  options.record = 6;
+  const Pairs pairs = read("a", Split::train);
+  const auto truth = reference(model(), pairs.x0, pairs.conditions, options).trajectories;
+  const auto there = trajectories("a");
+  ASSERT_EQ(there->count(), 6);
+  std::set<size_t> lengths;
+  for (int64_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(there->times(i), truth.times(i));
+    lengths.insert(there->times(i).size());
+  }
+  EXPECT_GT(lengths.size(), 1u) << "all samples take the same number of steps";
+  for (const double t : {0.0, 0.1, 0.5, 0.93, 1.0}) {
+    EXPECT_TRUE(torch::equal(there->state_at(t), truth.state_at(t))) << t;
+    EXPECT_TRUE(torch::equal(there->velocity_at(t), truth.velocity_at(t))) << t;
+  }
+  EXPECT_EQ(trajectories("a", 3)->count(), 3);
+  EXPECT_EQ(trajectories("a", 9)->count(), 6);
+  plan_.trajectories = 0;
+  make("b");
+  EXPECT_EQ(trajectories("b"), nullptr);
+  EXPECT_TRUE(torch::equal(read("b", Split::train).x1, pairs.x1));
+}
+
+TEST_F(PairTrajectories, AKilledRunIsContinuedToTheSameBytes) {
+  make("whole");
+  struct Killed {};
+  PairRun run;
+  run.on_progress = [](double done) {
+    if (done > 0.4) throw Killed();
+  };
+  EXPECT_THROW(make("broken", run), Killed);
+  ASSERT_TRUE(fs::exists(folder_ / "broken/trajectories-00000.safetensors"));
+  EXPECT_GT(make("broken").made, 0);
+  EXPECT_TRUE(same_folders("whole", "broken"));
+  // Killed between the two files of a shard, and lost later.
+  for (const char* name : {"trajectories-00001.safetensors", "train-00000.safetensors"}) {
+    ASSERT_EQ(::unlink((folder_ / "broken" / name).c_str()), 0);
+    expect_in(std::string(name) + ": is missing",
+              testing::refusal([&] { trajectories("broken"); }));
+    EXPECT_EQ(make("broken").made, 4);
+    EXPECT_TRUE(same_folders("whole", "broken"));
+  }
+}
+
+TEST_F(PairTrajectories, AreRefusedWhereTheyDoNotBelongOrAreDamaged) {
+  make("a");
+  const std::string name = "a/trajectories-00001.safetensors";
+  const std::string good = read_file(folder_ / name);
+  const auto message = [&] { return testing::refusal([&] { trajectories("a"); }); };
+  std::string bad = good;
+  bad[good.size() / 2] = static_cast<char>(bad[good.size() / 2] ^ 4);
+  write_file_atomically(folder_ / name, bad);
+  expect_in("trajectories-00001.safetensors: its bytes are not those", message());
+  forget_checksums("a");
+  write_file_atomically(folder_ / name, read_file(folder_ / "a/trajectories-00000.safetensors"));
+  expect_in("is not a shard of this set", message());
+  const auto changed = [&](const auto& how) {
+    write_file_atomically(folder_ / name, good);
+    change(name, how);
+    return message();
+  };
+  expect_in("tensor 'slopes' is missing",
+            changed([](TensorFile& f) { f.tensors.erase("slopes"); }));
+  expect_in("steps", changed([](TensorFile& f) { f.tensors["steps"][0] = -1; }));
+  expect_in("steps", changed([](TensorFile& f) { f.tensors["steps"][0] = int64_t{1} << 62; }));
+  expect_in("tensor 'times' must be", changed([](TensorFile& f) { f.tensors["steps"][0] += 1; }));
+  expect_in("must rise", changed([](TensorFile& f) { f.tensors["times"][1] = 7; }));
+  write_file_atomically(folder_ / name, good);
+  EXPECT_EQ(message(), "");
+  plan_.owner.guidance = 2;
+  expect_in("another model or guidance", message());
+  plan_.owner.guidance = 1;
+  plan_.tolerances = {1e-3, 1e-3};
+  expect_in("tolerance.absolute", testing::refusal([&] { make("a"); }));
+  plan_.tolerances = {};
+  plan_.trajectories = 5;
+  expect_in("trajectories is 6 there and 5 here", testing::refusal([&] { make("a"); }));
+  plan_.trajectories = 11;
+  EXPECT_THROW(make("c"), Error) << "there are 10 pairs";
+}
+
+TEST_F(PairTrajectories, GiveTheSolverThatPairsInMemoryGive) {
+  plan_.train.count = 24;
+  plan_.trajectories = 16;
+  plan_.validation = {32, 4};
+  make("a");
+  ModelDistillOptions options;
+  options.nfe = 4;
+  options.iterations = 2;
+  options.training_plan = plan_.train;
+  options.validation_plan = plan_.validation;
+  options.tolerances = plan_.tolerances;
+  options.conditions = conditions;
+  const DistillSummary made = distill(model(), options);
+  EXPECT_EQ(made.start.substr(0, 4), "fit/");
+  options.training = read("a", Split::train);
+  options.training->trajectories = trajectories("a");
+  options.validation = read("a", Split::validation);
+  const DistillSummary from_folder = distill(model(), options);
+  EXPECT_EQ(from_folder.start, made.start);
+  EXPECT_TRUE(from_folder.solver == made.solver);
+  options.training->trajectories = nullptr;
+  EXPECT_FALSE(distill(model(), options).solver == made.solver);
+}
+
 TEST_F(PairStore, FoldersWithoutChecksumsAreReadAndGetThem) {
   make("a");
   make("b");
@@ -357,6 +478,7 @@ TEST_F(PairStore, EveryKeyOfTheManifestIsChecked) {
   expect_in("unknown precision", changed({{"dtype", "float8"}}));
   expect_in("sample_shape", changed({{"sample_shape", {-1}}}));
   expect_in("evaluations.total", changed({{"evaluations", {{"total", "many"}}}}));
+  expect_in("trajectories", changed({{"trajectories", 0}}));
   expect_in("checksums", changed({{"checksums", 3}}));
   expect_in("did you mean 'train'", changed({{"trian", 1}}));
 }

@@ -42,7 +42,8 @@ struct PairPlan {
   bool tf32 = false;                // float32 models multiplied in TF32
   std::string conditions = "none";  // how they were chosen, in words
   SplitPlan train = {520, 1}, validation = {1024, 2};
-  int64_t shard_size = 64;  // pairs in a file
+  int64_t shard_size = 64;   // pairs in a file
+  int64_t trajectories = 0;  // kept too, of the first so many training pairs
 };
 
 // Throws a usage error: counts, tolerances, and two splits that would share their noise.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 
 #include "bespoke/model/model.h"
 #include "bespoke/recipe/pair_manifest.h"
@@ -35,5 +36,11 @@ PairReport make_pairs(const std::filesystem::path& folder, const PairPlan& plan,
 // x1 of a pair that could not be finished is NaN: see leave_out_broken.
 Pairs read_pairs(const std::filesystem::path& folder, Split split, const PairOwner& owner,
                  int64_t count = 0);
+
+// The trajectories the folder has of its first `count` training pairs, of as many as it has if
+// count is 0; null where it has none. Checked as pairs are. `model` is guided as the owner says.
+std::shared_ptr<const DenseTrajectories> read_trajectories(const std::filesystem::path& folder,
+                                                           const PairOwner& owner,
+                                                           const Model& model, int64_t count = 0);
 
 }  // namespace bespoke

@@ -43,6 +43,10 @@ torch::Tensor integrate_fixed(const Field& field, const torch::Tensor& x0,
 // prediction determines nothing is bridged by a first-order step of negligible length.
 ReferenceResult reference(const ModelPtr& model, const torch::Tensor& x0,
                           const Conditions& conditions = {}, const ReferenceOptions& options = {});
+
+// On what its recorded trajectories lie.
+TrajectorySpan trajectory_span(const Model& model, double start = 0, double end = 1);
+
 torch::Tensor reference_fixed(const ModelPtr& model, const torch::Tensor& x0,
                               const Conditions& conditions, int steps, double start = 0,
                               double end = 1);
