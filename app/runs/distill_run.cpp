@@ -2,6 +2,7 @@
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
+#include "bespoke/base/json_checks.h"
 #include "bespoke/base/text.h"
 #include "runs/run_folder.h"
 
@@ -19,7 +20,7 @@ constexpr char kLog[] = "log.jsonl";
 std::string lines_behind(const std::string& log, const DistillState& state) {
   std::string kept;
   for (const auto& text : split(log, '\n')) {
-    const auto line = nlohmann::json::parse(text, nullptr, false);
+    const auto line = try_parse_json(text);
     if (!line.is_object()) continue;
     const auto start = line.value("start", size_t{0});
     const bool behind = start < state.starts.size() &&

@@ -4,6 +4,7 @@
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
+#include "bespoke/base/json_checks.h"
 #include "bespoke/base/text.h"
 
 namespace bespoke {
@@ -56,7 +57,7 @@ void TrainingRun::store(const AdamWState& state) {
 void TrainingRun::keep_log_until(const std::filesystem::path& path, int64_t step) {
   std::string kept;
   for (const auto& text : split(read_file(path), '\n')) {
-    const auto line = nlohmann::json::parse(text, nullptr, false);
+    const auto line = try_parse_json(text);
     if (!line.is_object() || line.value("step", step + 1) > step) continue;
     seconds_before_ = line.value("seconds", 0.0);
     kept += text + "\n";

@@ -15,7 +15,40 @@ void require(bool good, const std::string& where, const std::string& problem) {
   if (!good) throw bad_input("{}: {}", where, problem);
 }
 
+namespace {
+
+constexpr int kMostLevels = 100;
+
+// How deep the brackets outside of its texts go, a lower bound of what a parser would build.
+bool is_too_deep(const std::string& text) {
+  int level = 0;
+  bool in_text = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_text) {
+      if (c == '\\') ++i;
+      if (c == '"') in_text = false;
+    } else if (c == '"') {
+      in_text = true;
+    } else if (c == '{' || c == '[') {
+      if (++level > kMostLevels) return true;
+    } else if (c == '}' || c == ']') {
+      --level;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+json try_parse_json(const std::string& text) {
+  if (is_too_deep(text)) return json(json::value_t::discarded);
+  return json::parse(text, nullptr, false);
+}
+
 json parse_json(const std::string& text, const std::string& source, const std::string& hint) {
+  require(!is_too_deep(text), source,
+          fmt::format("its values lie more than {} levels deep; {}", kMostLevels, hint));
   try {
     return json::parse(text);
   } catch (const json::exception& error) {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bespoke/base/error.h"
+#include "bespoke/base/json_checks.h"
 #include "bespoke/base/text.h"
 #include "bespoke/io/dataset.h"
 #include "bespoke/io/safetensors.h"
@@ -70,7 +71,7 @@ torch::Tensor tensor_called(const TensorFile& file, const char* name, const std:
 std::vector<std::string> declared_classes(const TensorFile& file, const std::string& source) try {
   const auto found = file.metadata.find(kClasses);
   if (found == file.metadata.end()) return {};
-  return nlohmann::json::parse(found->second).get<std::vector<std::string>>();
+  return try_parse_json(found->second).get<std::vector<std::string>>();
 } catch (const nlohmann::json::exception&) {
   throw bad_input("{}: the metadata 'classes' is not a JSON list of names", source);
 }

@@ -8,6 +8,7 @@
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
+#include "bespoke/base/json_checks.h"
 
 namespace bespoke {
 
@@ -105,7 +106,8 @@ TensorFile parse_safetensors(const std::string& content, const std::string& sour
   const size_t data_size = content.size() - sizeof(length) - length;
   TensorFile file;
   try {
-    const json header = json::parse(content.substr(sizeof(length), length));
+    const json header =
+        parse_json(content.substr(sizeof(length), length), source, "its header is broken");
     for (const auto& [name, entry] : header.items()) {
       if (name == kMetadata) {
         file.metadata = entry.get<std::map<std::string, std::string>>();

@@ -14,8 +14,12 @@ namespace bespoke::detail {
 
 void require(bool good, const std::string& where, const std::string& problem);
 
+// More than a hundred levels are refused: what walks a document goes down its levels by recursion.
 nlohmann::json parse_json(const std::string& text, const std::string& source,
                           const std::string& hint);
+
+// The same without a word: discarded where it is no JSON, as the last line of a killed run's log.
+nlohmann::json try_parse_json(const std::string& text);
 
 // Every key of `needed` must be there, every other must be in `optional`.
 void check_keys(const nlohmann::json& object, const std::vector<std::string>& needed,
