@@ -15,12 +15,11 @@ bool is_file(const std::filesystem::path& path);
 // The whole file; throws a bad-input error that says why it cannot be read.
 std::string read_file(const std::filesystem::path& path);
 
-// Writes the whole file or nothing: to a temporary beside it, then renamed over it. A reader, a
-// crash or a kill sees the old content or the new, never a part.
+// Writes the whole file or nothing: to FILE.part beside it, then renamed over it. A reader, a crash
+// or a kill sees the old content or the new, never a part; what a killed writer left is written
+// over by the next. A link stays and what it points to is written. Devices and pipes are written
+// through.
 void write_file_atomically(const std::filesystem::path& path, const std::string& content);
-
-// Removes what killed writers of this file left beside it; nobody may be writing it meanwhile.
-void remove_unfinished(const std::filesystem::path& path);
 
 // Makes the folder and those above it that are missing.
 void make_folders(const std::filesystem::path& path);
