@@ -81,6 +81,8 @@ int64_t parse_integer(const std::string& text, const std::string& what) {
   return parse_whole<int64_t>(text, what, "an integer");
 }
 
+static constexpr size_t kLongestList = 1'000'000;
+
 static void append_range(std::vector<int64_t>& list, const std::string& item,
                          const std::string& what) {
   const size_t dash = item.find('-', 1);
@@ -92,17 +94,26 @@ static void append_range(std::vector<int64_t>& list, const std::string& item,
   const int64_t first = parse_integer(item.substr(0, dash), what);
   const int64_t last = parse_integer(item.substr(dash + 1, plus - dash - 1), what);
   const int64_t step = plus == std::string::npos ? 1 : parse_integer(item.substr(plus + 1), what);
-  constexpr int64_t kLongest = 1'000'000;
-  if (step < 1 || last < first || (last - first) / step >= kLongest) {
+  if (step < 1 || last < first) {
     throw usage_error("{}: '{}' is not a range; write FIRST-LAST or FIRST-LAST+STEP, e.g. 4-20+2",
                       what, item);
   }
-  for (int64_t value = first; value <= last; value += step) list.push_back(value);
+  // In unsigned numbers, of which a difference never overflows.
+  const uint64_t steps =
+      (static_cast<uint64_t>(last) - static_cast<uint64_t>(first)) / static_cast<uint64_t>(step);
+  if (steps >= kLongestList - list.size()) {
+    throw usage_error("{}: more than {} numbers with '{}'", what, kLongestList, item);
+  }
+  for (uint64_t k = 0; k <= steps; ++k) list.push_back(first + static_cast<int64_t>(k) * step);
 }
 
 std::vector<int64_t> parse_integer_list(const std::string& text, const std::string& what) {
   std::vector<int64_t> list;
-  for (const auto& item : split(text, ',')) append_range(list, item, what);
+  for (const auto& item : split(text, ',')) {
+    if (list.size() >= kLongestList)
+      throw usage_error("{}: more than {} numbers", what, kLongestList);
+    append_range(list, item, what);
+  }
   return list;
 }
 

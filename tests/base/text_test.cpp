@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <limits>
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/spec.h"
@@ -11,6 +12,20 @@ namespace bespoke {
 
 using namespace detail;
 namespace {
+
+TEST(Text, ReadsRangesAtTheEndsOfTheNumbers) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
+  EXPECT_EQ(parse_integer_list("9223372036854775806-9223372036854775807", "seeds"),
+            (std::vector<int64_t>{kMost - 1, kMost}));
+  EXPECT_EQ(parse_integer_list("-9223372036854775808-9223372036854775807+9223372036854775807", "s"),
+            (std::vector<int64_t>{kLeast, -1, kMost - 1}));
+  for (const char* wrong : {"-9223372036854775808-9223372036854775807", "0-1000000",
+                            "0-500000,0-500000", "9223372036854775808", "0-9223372036854775808"}) {
+    EXPECT_THROW(parse_integer_list(wrong, "seeds"), Error) << wrong;
+  }
+  EXPECT_EQ(parse_integer_list("0-999999", "seeds").size(), 1000000u);
+}
 
 TEST(Text, ReadsIntegerLists) {
   EXPECT_EQ(parse_integer_list("4-20+4", "nfe"), (std::vector<int64_t>{4, 8, 12, 16, 20}));
