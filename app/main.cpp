@@ -10,6 +10,7 @@
 #include "bespoke/base/text.h"
 #include "bespoke/version.h"
 #include "commands/commands.h"
+#include "options/number_checks.h"
 #include "runs/invocation.h"
 
 namespace bespoke {
@@ -111,6 +112,7 @@ int parse_and_run(const std::vector<std::string>& arguments) {
   add_distill_command(app);
   add_train_command(app);
   add_demo_command(app);
+  check_numbers(app);
   check_command(app, arguments);
   record_invocation(arguments);
   try {

@@ -138,9 +138,10 @@ PairPlan plan_of(const PairsCommandOptions& options, const OpenModel& open) {
   plan.tolerances = {options.tolerance, options.tolerance};
   plan.tf32 = open.is_tf32();
   plan.train.seed = options.seed;
-  const bool last = options.seed == std::numeric_limits<int64_t>::max();
-  const int64_t next = last ? 0 : options.seed + 1;
-  plan.validation.seed = options.validation_seed.value_or(next);
+  if (!options.validation_seed && options.seed == std::numeric_limits<int64_t>::max()) {
+    throw usage_error("no seed comes after --seed {}; give a --validation-seed", options.seed);
+  }
+  plan.validation.seed = options.validation_seed ? *options.validation_seed : options.seed + 1;
   if (options.trajectories) {
     plan.trajectories = options.trajectories->empty()
                             ? std::min(kUsualTrajectories, plan.train.count)

@@ -112,8 +112,10 @@ void add_sample_command(CLI::App& app) {
       ->add_option("--solver", options->name,
                    fmt::format("{}, or 'reference' (adaptive RK45)", kSolverNames))
       ->capture_default_str();
-  command->add_option("--nfe", options->nfe,
-                      "model evaluations to spend; default 8, or what the solver file has");
+  command
+      ->add_option("--nfe", options->nfe,
+                   "model evaluations to spend; default 8, or what the solver file has")
+      ->check(CLI::PositiveNumber);
   command->add_option("--tolerance", options->tolerance, "of the reference, relative and absolute")
       ->capture_default_str();
   options->model.add_to(*command);

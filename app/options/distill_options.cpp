@@ -100,16 +100,23 @@ void DistillCommandOptions::add_to(CLI::App& command) {
       .add_option("--sigma0", sigma_0,
                   "sigma_0 preconditioning of the start, a number or auto, which tries a few")
       ->capture_default_str();
-  command.add_option("--iterations", iterations,
-                     "of each start, at most; default 8 (direct) or 60 (lm), which mostly end by "
-                     "themselves before, "
-                     "or 15000 (adam)");
-  command.add_option("--train-batch", batch,
-                     "pairs of one iteration; default 16 (direct), 128 (lm) or 40 (adam)");
-  command.add_option("--calls", most_forwards,
-                     "model calls to spend on training, counted per sample: no iteration begins "
-                     "beyond; default any");
-  command.add_option("--max-pairs", most_pairs, "use only the first training pairs");
+  command
+      .add_option("--iterations", iterations,
+                  "of each start, at most; default 8 (direct) or 60 (lm), which mostly end by "
+                  "themselves before, "
+                  "or 15000 (adam)")
+      ->check(CLI::PositiveNumber);
+  command
+      .add_option("--train-batch", batch,
+                  "pairs of one iteration; default 16 (direct), 128 (lm) or 40 (adam)")
+      ->check(CLI::PositiveNumber);
+  command
+      .add_option("--calls", most_forwards,
+                  "model calls to spend on training, counted per sample: no iteration begins "
+                  "beyond; default any")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--max-pairs", most_pairs, "use only the first training pairs")
+      ->check(CLI::PositiveNumber);
   command
       .add_option("--memory", memory,
                   "high keeps the graphs of all steps, low rebuilds them one at a time; auto: "
@@ -142,11 +149,7 @@ void DistillCommandOptions::check_numbers() const {
     throw usage_error("--max-pairs goes with --pairs; give --samples instead");
   }
   if (samples < 1) throw usage_error("--samples must be at least 1, found {}", samples);
-  if (iterations < 0 || batch < 0 || most_forwards < 0 || most_pairs < 0 || seed < 0) {
-    throw usage_error(
-        "--iterations, --train-batch, --calls, --max-pairs and --seed must "
-        "not be negative");
-  }
+  if (seed < 0) throw usage_error("--seed must not be negative, found {}", seed);
 }
 
 namespace {

@@ -30,6 +30,27 @@ std::vector<std::string> commands_in(const std::string& help) {
   return names;
 }
 
+TEST_F(CommandLine, NumbersAreTakenAsTheyAreOrRefused) {
+  const std::string sample = "sample --count 1 -o x ";
+  expect_failure("sample --nfe 0 -o x", 2, "--nfe");
+  expect_failure("sample --count 0 -o x", 2, "--count");
+  expect_failure(sample + "--seed 9223372036854775808", 2, "too large");
+  expect_failure(sample + "--solver reference --tolerance inf", 2, "must be finite");
+  expect_failure(sample + "--solver reference --tolerance nan", 2, "must be finite");
+  expect_failure(sample + "--seeds 9223372036854775806-9223372036854775808", 2, "--seeds");
+  expect_failure("sample --seeds=-5 -o x", 2, "must not be negative");
+  expect_failure("compare --nfe 0", 2, "NFE must be from 1");
+  expect_failure("pairs --tolerance inf -o x", 2, "must be finite");
+  expect_failure("pairs --seed 9223372036854775807 -o x", 2, "give a --validation-seed");
+  expect_failure("pairs --seed -9223372036854775809 -o x", 2, "too large");
+  for (const char* name : {"--iterations", "--train-batch", "--calls", "--max-pairs"}) {
+    expect_failure(std::string("distill --nfe 4 -o x ") + name + " 0", 2, name);
+  }
+  EXPECT_FALSE(fs::exists(folder_ / "x"));
+  const Outcome last = run("sample --nfe 1 --seeds 9223372036854775806-9223372036854775807 -o y");
+  EXPECT_EQ(last.code, 0) << last.err;
+}
+
 TEST_F(CommandLine, HelpShowsExamplesAndSucceeds) {
   const std::string introduction = run("--help").out;
   EXPECT_NE(introduction.find("Examples:"), std::string::npos);
