@@ -3,9 +3,13 @@
 #include <torch/version.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <system_error>
 
 #include "bespoke/base/error.h"
+#include "bespoke/base/message.h"
 #include "bespoke/base/progress.h"
 #include "bespoke/base/text.h"
 #include "bespoke/version.h"
@@ -132,9 +136,8 @@ int parse_and_run(const std::vector<std::string>& arguments) {
 // LibTorch appends a stack trace; the first line is what went wrong.
 int report_other(const std::exception& error) {
   const bool memory = is_out_of_memory(error);
-  fmt::print(stderr, "bespoke: {}\n",
-             memory ? "out of memory; use a smaller --batch or --count"
-                    : split(error.what(), '\n').front());
+  say("bespoke: {}", memory ? "out of memory; use a smaller --batch or --count"
+                            : split(error.what(), '\n').front());
   return static_cast<int>(memory ? ErrorKind::device : ErrorKind::failed);
 }
 
@@ -143,14 +146,19 @@ std::string hint(const Error& error) {
   return error.kind() == ErrorKind::device && is_out_of_memory(error) ? " (--dtype bf16)" : "";
 }
 
+// What a shell reports of a program whose reader went away.
+constexpr int kReaderGone = 128 + SIGPIPE;
+
 // Output that could not be written is a failure, however well the work went.
 void flush_output() {
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    if (errno == EPIPE) throw std::system_error(EPIPE, std::generic_category());
     throw Error(ErrorKind::failed, "cannot write the output; is the disk full?");
   }
 }
 
 int run(int argc, char** argv) {
+  guard_standard_streams();
   catch_interrupts();
   try {
     const int code = parse_and_run({argv + 1, argv + argc});
@@ -158,8 +166,11 @@ int run(int argc, char** argv) {
     flush_output();
     return code;
   } catch (const Error& error) {
-    fmt::print(stderr, "bespoke: {}{}\n", error.what(), hint(error));
+    say("bespoke: {}{}", error.what(), hint(error));
     return error.exit_code();
+  } catch (const std::system_error& error) {
+    // Who reads only the head of a list wants no word about the rest.
+    return error.code().value() == EPIPE ? kReaderGone : report_other(error);
   } catch (const std::exception& error) {
     return report_other(error);
   }

@@ -9,6 +9,7 @@
 #include "bespoke/base/batches.h"
 #include "bespoke/base/error.h"
 #include "bespoke/base/folder_lock.h"
+#include "bespoke/base/message.h"
 #include "bespoke/base/progress.h"
 #include "bespoke/model/fields.h"
 #include "bespoke/recipe/distill_model.h"
@@ -42,8 +43,8 @@ struct TrainingData {
 Pairs sound_pairs(const Pairs& pairs, Split split, const OpenModel& open) {
   SoundPairs sound = leave_out_broken(pairs, to_string(split));
   for (const int64_t pair : sound.left_out) {
-    fmt::print(stderr, "bespoke: {} sample {} left out: the model's own sample is not finite\n",
-               to_string(split), pair);
+    say("bespoke: {} sample {} left out: the model's own sample is not finite", to_string(split),
+        pair);
   }
   return sound.pairs.to(open.device, open.state_dtype());
 }
@@ -80,10 +81,9 @@ TrainingData read_training_data(const std::string& folder, int64_t most_pairs, M
   };
   const PairManifest manifest = read_pair_manifest(folder);
   if (manifest.checksums.empty()) {
-    fmt::print(stderr,
-               "bespoke: {} has no checksums, so damage to its files goes unnoticed; the command "
-               "that made it adds them\n",
-               folder);
+    say("bespoke: {} has no checksums, so damage to its files goes unnoticed; the command "
+        "that made it adds them",
+        folder);
   }
   data.train = read(Split::train, most_pairs);
   if (manifest.plan.validation.count == 0) {
@@ -139,8 +139,8 @@ std::string describe_progress(const DistillProgress& progress) {
 
 // What the next distillation need not find out again.
 void say_less_memory(const TensorObjectiveOptions& left) {
-  fmt::print(stderr, "bespoke: out of memory, going on with --memory {} --batch {}\n",
-             left.memory == Memory::high ? "high" : "low", left.device_batch);
+  say("bespoke: out of memory, going on with --memory {} --batch {}",
+      left.memory == Memory::high ? "high" : "low", left.device_batch);
 }
 
 nlohmann::json summary_json(const DistillSummary& result) {
@@ -252,10 +252,9 @@ void warn_of_few_pairs(const TrainingData& data, const ModelDistillOptions& opti
   if (options.method == Method::fit || options.method == Method::direct) return;
   const auto parameters = static_cast<int64_t>(family.parameter_count());
   if (data.train.count() >= parameters) return;
-  fmt::print(stderr,
-             "bespoke: {} training pairs are few for {} parameters; the solver may not carry over "
-             "to other samples\n",
-             data.train.count(), parameters);
+  say("bespoke: {} training pairs are few for {} parameters; the solver may not carry over "
+      "to other samples",
+      data.train.count(), parameters);
 }
 
 // Everything a run of the command has at hand.

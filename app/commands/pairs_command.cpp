@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "bespoke/base/error.h"
+#include "bespoke/base/message.h"
 #include "bespoke/base/progress.h"
 #include "bespoke/base/random.h"
 #include "bespoke/base/sha256.h"
@@ -167,7 +168,7 @@ PairReport make_with_progress(const PairsCommandOptions& options, const OpenMode
   run.device = open.device;
   run.on_progress = [&](double done) { progress.update(done); };
   run.on_given_up = [](int64_t, const std::string& why) {
-    fmt::print(stderr, "bespoke: {}; distillation leaves it out\n", why);
+    say("bespoke: {}; distillation leaves it out", why);
   };
   try {
     return make_pairs(options.output, plan, guided_for(open, deals), conditions, run);

@@ -6,6 +6,7 @@
 
 #include "bespoke/base/batches.h"
 #include "bespoke/base/file.h"
+#include "bespoke/base/message.h"
 #include "bespoke/base/progress.h"
 #include "bespoke/model/fields.h"
 #include "bespoke/sample/in_batches.h"
@@ -48,7 +49,7 @@ Draw draw(const SampleCommandOptions& options, const OpenModel& open, const Chos
   batching.batch = options.model.batch;
   batching.on_progress = [&](double done) { progress.update(done); };
   batching.on_less = [](int64_t batch) {
-    fmt::print(stderr, "bespoke: out of memory, going on with --batch {}\n", batch);
+    say("bespoke: out of memory, going on with --batch {}", batch);
   };
   if (by_reference) {
     const auto result = reference_in_batches(chosen.model, chosen.noise, chosen.conditions,

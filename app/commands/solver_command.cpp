@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "bespoke/base/message.h"
 #include "bespoke/base/text.h"
 #include "bespoke/solver/solver_file.h"
 #include "commands/commands.h"
@@ -32,8 +33,8 @@ void run_solver(const SolverCommandOptions& options) {
     return;
   }
   write_solver_file(options.output, file);
-  fmt::print(stderr, "wrote {}: {}, {} NFE, {} free parameters\n", options.output, file.name,
-             file.solver.nfe(), file.solver.parameter_count());
+  say("wrote {}: {}, {} NFE, {} free parameters", options.output, file.name, file.solver.nfe(),
+      file.solver.parameter_count());
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "bespoke/base/error.h"
+#include "bespoke/base/message.h"
 #include "bespoke/solver/grid.h"
 
 namespace bespoke {
@@ -62,8 +63,8 @@ SolverFile resolve(const std::string& text, int nfe, const FieldDescription& fie
     throw usage_error("{}; leave out --nfe", error.what());
   }
   if (file.field.guidance != field.guidance) {
-    fmt::print(stderr, "bespoke: {} was made for {}, this run has {}\n", text,
-               to_string(file.field.guidance), to_string(field.guidance));
+    detail::say("bespoke: {} was made for {}, this run has {}", text,
+                to_string(file.field.guidance), to_string(field.guidance));
   }
   return file;
 }

@@ -10,6 +10,7 @@
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
+#include "bespoke/base/message.h"
 #include "bespoke/base/progress.h"
 #include "bespoke/base/sha256.h"
 #include "bespoke/io/dataset.h"
@@ -65,7 +66,7 @@ torch::Tensor read_real_dataset(const std::string& path, const OpenModel& open) 
   options.size = resizable ? shape.back() : 0;
   options.on_progress = [&](double done) { progress.update(done); };
   const Dataset dataset = read_dataset({path}, options);
-  for (const auto& note : dataset.notes) fmt::print(stderr, "bespoke: {}\n", note);
+  for (const auto& note : dataset.notes) say("bespoke: {}", note);
   if (dataset.sample_rate != 0 && dataset.sample_rate != open.card.sample_rate) {
     throw bad_input("--real {}: sounds of {} Hz, the model's card says {} Hz", path,
                     dataset.sample_rate, open.card.sample_rate);

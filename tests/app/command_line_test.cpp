@@ -30,6 +30,27 @@ std::vector<std::string> commands_in(const std::string& help) {
   return names;
 }
 
+TEST_F(CommandLine, AStderrThatCannotBeWrittenCostsNothing) {
+  const std::string command = "distill --model analytic:mixture:dim=4 --nfe 2 --samples 16 -o ";
+  ASSERT_EQ(run_with(command + "whole", ">out.txt 2>err.txt"), 0);
+  const auto solver_in = [&](const std::string& name) {
+    const auto file = read_solver_file(folder_ / name / "bns-nfe2.solver.json");
+    return file.solver;
+  };
+  const std::vector<std::string> redirections = {">out.txt 2>/dev/full", ">out.txt 2>&-",
+                                                 "2>&1 >out.txt | true; exit 0"};
+  for (size_t i = 0; i < redirections.size(); ++i) {
+    const std::string name = "run" + std::to_string(i);
+    EXPECT_EQ(run_with(command + name, redirections[i]), 0) << redirections[i];
+    EXPECT_TRUE(solver_in(name) == solver_in("whole")) << redirections[i];
+  }
+  EXPECT_EQ(run_with("show absent.json", "2>/dev/full"), 3);
+  EXPECT_EQ(run_with("show absent.json", "2>&-"), 3);
+  EXPECT_EQ(run_with("sample --nfe 0 -o x", "2>/dev/full"), 2);
+  EXPECT_EQ(run_with("solvers", ">/dev/full 2>err.txt"), 1);
+  EXPECT_EQ(run_with("solvers", ">&- 2>err.txt"), 1);
+}
+
 TEST_F(CommandLine, NumbersAreTakenAsTheyAreOrRefused) {
   const std::string sample = "sample --count 1 -o x ";
   expect_failure("sample --nfe 0 -o x", 2, "--nfe");
