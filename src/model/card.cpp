@@ -97,6 +97,8 @@ ConditionCard read_condition(const json& condition, const std::string& where,
                            ? read_class_condition(condition, where)
                            : read_tensor_condition(condition, where, folder);
   card.name = text_value(condition["name"], where + ".name");
+  require(!card.name.empty() && card.name.find('=') == std::string::npos, where + ".name",
+          "must not be empty or hold '=', which ends it where a condition is given as NAME=VALUE");
   return card;
 }
 

@@ -304,6 +304,8 @@ TEST_F(TorchScript, RefusesEachMistakeInACard) {
   refused([](json& d) { d["conditions"][0]["clases"] = 3; }, "did you mean 'classes'?");
   refused([](json& d) { d["conditions"][0]["null"] = "none"; }, "conditions[0].null");
   refused([](json& d) { d["conditions"] = 3; }, "must be a list");
+  refused([](json& d) { d["conditions"][0]["name"] = "a=b"; }, "conditions[0].name: must not");
+  refused([](json& d) { d["conditions"][0]["name"] = ""; }, "conditions[0].name: must not");
   refused([](json& d) { d["conditions"].push_back(d["conditions"][0]); }, "conditions[1]");
   refused([](json& d) { d["conditions"][0]["shape"] = {3}; }, "either \"classes\"");
   refused(
