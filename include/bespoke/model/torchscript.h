@@ -29,6 +29,14 @@ torch::Tensor call_network(const ScriptModule& network, const torch::Tensor& x);
 int64_t parameter_count(const ScriptModule& network);
 torch::Device network_device(const ScriptModule& network);
 
+// What its calls so far have shown. Neither does harm: a network is given copies, and what it may
+// still change is copied.
+struct NetworkHabits {
+  bool writes_input;    // it changes the tensors it is given
+  bool returns_buffer;  // it returns a tensor that it keeps
+};
+NetworkHabits network_habits(const ScriptModule& network);
+
 // The network as a card declares it, called as forward(x, time, condition ...) with the conditions
 // in the order of the card. Differentiable in x and, unless the card asks for integer times, in t.
 ModelPtr network_model(NetworkPtr network, const ModelCard& card);
