@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "bespoke/base/error.h"
+#include "bespoke/base/json_checks.h"
 #include "bespoke/base/message.h"
 #include "bespoke/base/progress.h"
 #include "bespoke/base/text.h"
@@ -134,10 +135,18 @@ int parse_and_run(const std::vector<std::string>& arguments) {
 }
 
 // LibTorch appends a stack trace; the first line is what went wrong.
+std::string first_line(const std::exception& error) {
+  if (const auto* json = dynamic_cast<const nlohmann::json::exception*>(&error)) {
+    return plain_words(*json);
+  }
+  const std::string line = split(error.what(), '\n').front();
+  return line.empty() ? "an error without a reason" : line;
+}
+
 int report_other(const std::exception& error) {
   const bool memory = is_out_of_memory(error);
-  say("bespoke: {}", memory ? "out of memory; use a smaller --batch or --count"
-                            : split(error.what(), '\n').front());
+  say("bespoke: {}",
+      memory ? "out of memory; use a smaller --batch or --count" : first_line(error));
   return static_cast<int>(memory ? ErrorKind::device : ErrorKind::failed);
 }
 

@@ -182,6 +182,10 @@ nlohmann::json describe_identity(const OpenModel& open) {
 }  // namespace
 
 void set_threads(int threads) {
+  constexpr int kMost = 1024;  // beyond what the OpenMP library ends the process by itself
+  if (threads < 0 || threads > kMost) {
+    throw usage_error("--threads must be from 0 to {}, found {}", kMost, threads);
+  }
   // Asked for explicitly: LibTorch's own default is one thread on some virtual machines.
   const auto all = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   at::set_num_threads(threads > 0 ? threads : all);
@@ -264,7 +268,6 @@ std::string OpenModel::title() const {
 
 OpenModel open_model(const ModelOptions& options) {
   if (options.batch < 1) throw usage_error("--batch must be at least 1, found {}", options.batch);
-  if (options.threads < 0) throw usage_error("--threads must not be negative");
   set_threads(options.threads);
   OpenModel open;
   open.name = options.model;

@@ -6,11 +6,18 @@
 #include <csignal>
 #include <cstdio>
 
+#include "bespoke/base/text.h"
+
 namespace bespoke::detail {
 
 void write_to_stderr(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
+}
+
+std::string one_line(const std::string& text) {
+  constexpr size_t kLongest = 300;
+  return shortened(printable(text), kLongest);
 }
 
 void guard_standard_streams() {

@@ -53,11 +53,14 @@ std::string nearest(const std::string& word, const std::vector<std::string>& can
 
 std::string unknown_name(const std::string& what, const std::string& word,
                          const std::vector<std::string>& candidates) {
-  const std::string suggestion = nearest(word, candidates);
+  constexpr size_t kShown = 60;
+  const std::string brief = shortened(word, kShown);
+  const std::string suggestion = nearest(brief, candidates);
   if (!suggestion.empty()) {
-    return fmt::format("unknown {} '{}'; did you mean '{}'?", what, word, suggestion);
+    return fmt::format("unknown {} '{}'; did you mean '{}'?", what, brief, suggestion);
   }
-  return fmt::format("unknown {} '{}'; choose one of: {}", what, word, fmt::join(candidates, ", "));
+  return fmt::format("unknown {} '{}'; choose one of: {}", what, brief,
+                     fmt::join(candidates, ", "));
 }
 
 template <class Number>
@@ -66,7 +69,7 @@ static Number parse_whole(const std::string& text, const std::string& what, cons
   const char* end = text.data() + text.size();
   const auto result = std::from_chars(text.data(), end, value);
   if (text.empty() || result.ec != std::errc() || result.ptr != end) {
-    throw usage_error("{} must be {}, found '{}'", what, expected, text);
+    throw usage_error("{} must be {}, found '{}'", what, expected, shortened(text, 60));
   }
   return value;
 }
@@ -145,6 +148,34 @@ bool natural_less(const std::string& left, const std::string& right) {
   const size_t left_rest = left.size() - i;
   const size_t right_rest = right.size() - j;
   return left_rest == 0 && right_rest == 0 ? left < right : left_rest < right_rest;
+}
+
+std::string shortened(const std::string& text, size_t most) {
+  if (text.size() <= most) return text;
+  const std::string dots = "...";
+  size_t end = most - std::min(most, dots.size());
+  const auto continues = [](char byte) {
+    return (static_cast<unsigned char>(byte) & 0xC0) == 0x80;
+  };
+  while (end > 0 && continues(text[end])) --end;
+  return text.substr(0, end) + dots;
+}
+
+std::string printable(const std::string& text) {
+  std::string result;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const auto next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0;
+    if (byte < 0x20 || byte == 0x7F) {
+      result += fmt::format("\\x{:02x}", byte);
+    } else if (byte == 0xC2 && next >= 0x80 && next < 0xA0) {  // the control characters of Latin-1
+      result += fmt::format("\\x{:02x}", next);
+      ++i;
+    } else {
+      result += text[i];
+    }
+  }
+  return result;
 }
 
 std::string grouped(int64_t count) {

@@ -116,7 +116,7 @@ TensorFile parse_safetensors(const std::string& content, const std::string& sour
       }
     }
   } catch (const json::exception& error) {
-    throw bad_input("{}: broken safetensors header ({})", source, error.what());
+    throw bad_input("{}: broken safetensors header ({})", source, plain_words(error));
   }
   return file;
 }

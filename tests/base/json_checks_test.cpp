@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "bespoke/base/error.h"
 
@@ -36,6 +38,31 @@ TEST(JsonChecks, RefusesWhatIsTooDeepToWalk) {
   std::string objects;
   for (int i = 0; i < 5000; ++i) objects += "{\"a\":";
   EXPECT_NE(refusal_of(objects).find("levels deep"), std::string::npos);
+}
+
+TEST(JsonChecks, SaysWhereAFileIsNoJsonInItsOwnWords) {
+  EXPECT_EQ(refusal_of("{\n  \"a\": 1,\n  b\n}"),
+            "x.json: not a JSON file (line 3, column 3); write it anew");
+  EXPECT_EQ(refusal_of(""), "x.json: not a JSON file (line 1, column 1); write it anew");
+  EXPECT_EQ(refusal_of("[1e999]").find("x.json: not a JSON file (number overflow"), 0u);
+}
+
+TEST(JsonChecks, LongValuesAreShortened) {
+  const nlohmann::json value = std::string(180000, 'v');
+  for (const auto& read : std::vector<std::function<void()>>{
+           [&] { number(value, "x.json: key"); }, [&] { whole_number(value, "x.json: key", 0, 1); },
+           [&] { text_value(nlohmann::json::array({value}), "x.json: key"); },
+           [&] { check_keys(value, {}, {}, "x.json"); },
+           [&] {
+             check_keys({{value.get<std::string>(), 1}}, {"name"}, {}, "x.json");
+           }}) {
+    try {
+      read();
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_LT(std::string(error.what()).size(), 200u);
+    }
+  }
 }
 
 TEST(JsonChecks, BracketsInTextsAreNoLevels) {

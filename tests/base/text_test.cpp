@@ -13,6 +13,21 @@ namespace bespoke {
 using namespace detail;
 namespace {
 
+TEST(Text, ShortensAtWholeCharacters) {
+  EXPECT_EQ(shortened("short", 5), "short");
+  EXPECT_EQ(shortened("longer", 5), "lo...");
+  EXPECT_EQ(shortened("a\xC3\xA9\xC3\xA9\xC3\xA9", 6), "a\xC3\xA9...");
+  EXPECT_EQ(shortened("a\xC3\xA9\xC3\xA9\xC3\xA9", 5), "a...");
+  EXPECT_EQ(shortened(std::string(1000, 'x'), 300).size(), 300u);
+}
+
+TEST(Text, MakesControlCharactersVisible) {
+  EXPECT_EQ(printable("a\x1b[31m\tb\n\x7f"), "a\\x1b[31m\\x09b\\x0a\\x7f");
+  EXPECT_EQ(printable("\xC2\x9B"
+                      "1m \xC3\xA9 \xC2\xA9"),
+            "\\x9b1m \xC3\xA9 \xC2\xA9");
+}
+
 TEST(Text, ReadsRangesAtTheEndsOfTheNumbers) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();

@@ -21,6 +21,9 @@ nlohmann::json parse_json(const std::string& text, const std::string& source,
 // The same without a word: discarded where it is no JSON, as the last line of a killed run's log.
 nlohmann::json try_parse_json(const std::string& text);
 
+// What the library says of a mistake, without the name it has for it.
+std::string plain_words(const nlohmann::json::exception& error);
+
 // Every key of `needed` must be there, every other must be in `optional`.
 void check_keys(const nlohmann::json& object, const std::vector<std::string>& needed,
                 const std::vector<std::string>& optional, const std::string& where);
@@ -42,7 +45,7 @@ auto read_checked(const std::string& source, Read read) {
     const bool named = message.rfind(source, 0) == 0;
     throw Error(ErrorKind::bad_input, named ? message : source + ": " + message);
   } catch (const nlohmann::json::exception& error) {
-    throw bad_input("{}: {}", source, error.what());
+    throw bad_input("{}: {}", source, plain_words(error));
   }
 }
 

@@ -11,10 +11,13 @@ namespace bespoke::detail {
 // work that it speaks of.
 void write_to_stderr(const std::string& text);
 
+// One line of at most 300 characters in which nothing acts on the terminal.
+std::string one_line(const std::string& text);
+
 // One line for people on stderr.
 template <class... Args>
 void say(fmt::format_string<Args...> format, Args&&... args) {
-  write_to_stderr(fmt::format(format, std::forward<Args>(args)...) + "\n");
+  write_to_stderr(one_line(fmt::format(format, std::forward<Args>(args)...)) + "\n");
 }
 
 // Makes sure that no file opened later takes the number of a standard stream that was closed before
