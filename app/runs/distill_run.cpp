@@ -71,7 +71,7 @@ void DistillRun::record(const DistillProgress& progress, const DistillState& sta
                          {"vjps", progress.training.vjps},
                          {"seconds", progress.seconds}};
   if (progress.validated) line["validation_psnr"] = progress.validation_psnr;
-  log_ << line.dump() << std::endl;
+  log_ << json_text(line) << std::endl;
   constexpr std::chrono::seconds kInterval(2);
   if (std::chrono::steady_clock::now() - stored_ >= kInterval) store(state);
 }
@@ -82,7 +82,7 @@ void DistillRun::store(const DistillState& state) {
 }
 
 void DistillRun::finish(const nlohmann::json& summary) {
-  write_file_atomically(folder_ / kSummary, summary.dump(2) + "\n");
+  write_file_atomically(folder_ / kSummary, json_text(summary, 2) + "\n");
 }
 
 }  // namespace bespoke

@@ -10,6 +10,7 @@
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
+#include "bespoke/base/json_checks.h"
 #include "bespoke/base/message.h"
 #include "bespoke/base/progress.h"
 #include "bespoke/base/sha256.h"
@@ -45,8 +46,7 @@ nlohmann::json data_identity(const std::string& path) {
   std::sort(names.begin(), names.end());
   nlohmann::json stamps = nlohmann::json::array();
   for (const auto& name : names) stamps.push_back(stamp_of(file, name));
-  return {{"files", sha256(stamps.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace))},
-          {"of", path}};
+  return {{"files", sha256(json_text(stamps))}, {"of", path}};
 }
 
 // Images or sounds, made to fit the model's samples.

@@ -43,7 +43,7 @@ TrainingRun::TrainingRun(std::filesystem::path folder, int64_t step)
 void TrainingRun::record(const TrainProgress& progress, const AdamWState& state) {
   const nlohmann::json line = {
       {"step", progress.step}, {"loss", progress.loss}, {"seconds", seconds_before_ + seconds()}};
-  log_ << line.dump() << std::endl;
+  log_ << json_text(line) << std::endl;
   constexpr double kInterval = 60;
   if (seconds_since(stored_) >= kInterval) store(state);
 }

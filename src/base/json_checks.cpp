@@ -51,7 +51,7 @@ std::string place_of(size_t byte, const std::string& text) {
 }
 
 // A value as it is told to people.
-std::string brief(const json& value) { return shortened(value.dump(), kShown); }
+std::string brief(const json& value) { return shortened(json_text(value), kShown); }
 
 }  // namespace
 

@@ -116,9 +116,7 @@ void write_dataset(const std::filesystem::path& path, const Dataset& dataset) {
   check_labels(dataset.labels, dataset.samples.size(0), dataset.classes.size(), target);
   TensorFile file;
   file.tensors = {{kSamples, dataset.samples}, {kLabels, dataset.labels.to(torch::kLong)}};
-  // A folder's name may be no UTF-8, which JSON has to be.
-  file.metadata[kClasses] = nlohmann::json(dataset.classes)
-                                .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  file.metadata[kClasses] = json_text(nlohmann::json(dataset.classes));
   if (!are_images(dataset.samples)) {
     file.metadata[kSampleRate] = std::to_string(dataset.sample_rate);
   }

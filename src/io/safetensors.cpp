@@ -79,7 +79,7 @@ std::string safetensors_bytes(const TensorFile& file) {
                     {"data_offsets", {begin, data.size()}}};
   }
   if (!file.metadata.empty()) header[kMetadata] = file.metadata;
-  std::string text = header.dump();
+  std::string text = json_text(header);
   text.resize((text.size() + 7) / 8 * 8, ' ');  // the data starts aligned
   const uint64_t length = text.size();
   std::string content(sizeof(length), '\0');

@@ -82,9 +82,9 @@ std::string to_json_text(const SolverFile& file) {
       "  \"start_scale\": {},\n  \"times\": {},\n  \"a\": {},\n  \"b\": [\n{}\n  ],\n  \"field\": "
       "{},\n"
       "  \"provenance\": {}\n}}\n",
-      kFormat, kVersion, json(file.name).dump(), file.solver.nfe(), exact(file.solver.start_scale),
-      numbers(file.solver.times), numbers(file.solver.a), fmt::join(rows, ",\n"), field.dump(),
-      file.provenance.dump());
+      kFormat, kVersion, json_text(json(file.name)), file.solver.nfe(),
+      exact(file.solver.start_scale), numbers(file.solver.times), numbers(file.solver.a),
+      fmt::join(rows, ",\n"), json_text(field), json_text(file.provenance));
 }
 
 SolverFile parse_solver_file(const std::string& text, const std::string& source) {

@@ -51,6 +51,45 @@ TEST_F(CommandLine, AStderrThatCannotBeWrittenCostsNothing) {
   EXPECT_EQ(run_with("solvers", ">&- 2>err.txt"), 1);
 }
 
+// Paths are bytes; JSON is UTF-8. Neither may cost finished work.
+TEST_F(CommandLine, NamesThatAreNoUtf8LoseNothing) {
+  const std::string odd = "od\xff\xfe";
+  const std::string model = "--model analytic:mixture:dim=4 ";
+  const std::string distill = "distill " + model + "--nfe 2 --samples 16 -o '" + odd + "'";
+  const Outcome distilled = run(distill);
+  EXPECT_EQ(distilled.code, 0) << distilled.err;
+  const std::string solver = odd + "/bns-nfe2.solver.json";
+  EXPECT_EQ(read_solver_file(folder_ / solver).solver.nfe(), 2);
+  EXPECT_EQ(run(distill + " --resume").code, 0);
+  EXPECT_EQ(run("pairs " + model + "--count 3 --validation 2 -o '" + odd + "-pairs'").code, 0);
+  EXPECT_EQ(run("solver euler --nfe 2 -o '" + odd + ".json'").code, 0);
+  EXPECT_EQ(
+      run("sample " + model + "--count 2 --solver '" + solver + "' -o '" + odd + "-out'").code, 0);
+  EXPECT_EQ(run("compare " + model + "--count 4 --nfe 2 --format json --solvers '" + solver +
+                "' --report '" + odd + ".html'")
+                .code,
+            0);
+}
+
+TEST_F(CommandLine, WhatReachesTheTerminalIsPlainAndShort) {
+  const Outcome control = run("show '\x1b[31mred.json'");
+  EXPECT_EQ(control.code, 3);
+  EXPECT_EQ(control.err.find('\x1b'), std::string::npos) << control.err;
+  EXPECT_NE(control.err.find("\\x1b[31mred.json"), std::string::npos) << control.err;
+  write_file_atomically(folder_ / "long.json",
+                        R"({"format": ")" + std::string(180000, 'f') + R"(", "version": 1})");
+  for (const std::string command : {"show long.json", "show '" + std::string(200, 'n') + "/x'"}) {
+    const Outcome outcome = run(command);
+    EXPECT_EQ(outcome.code, 3) << outcome.err;
+    EXPECT_LE(outcome.err.size(), 301u) << outcome.err;
+  }
+  write_file_atomically(folder_ / "broken.json", "{\n \"format\": }");
+  expect_failure("show broken.json", 3, "not a JSON file (line 2, column 12)");
+  write_file_atomically(folder_ / "deep.json", std::string(100000, '['));
+  expect_failure("show deep.json", 3, "levels deep");
+  expect_failure("sample --threads 1000000 -o x", 2, "--threads must be from 0 to 1024");
+}
+
 TEST_F(CommandLine, NumbersAreTakenAsTheyAreOrRefused) {
   const std::string sample = "sample --count 1 -o x ";
   expect_failure("sample --nfe 0 -o x", 2, "--nfe");
