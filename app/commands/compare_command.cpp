@@ -15,6 +15,7 @@
 #include "commands/commands.h"
 #include "options/cache_options.h"
 #include "options/condition_options.h"
+#include "options/decode_options.h"
 #include "options/feature_options.h"
 #include "options/format_options.h"
 #include "options/model_options.h"
@@ -368,6 +369,7 @@ void add_compare_command(CLI::App& app) {
       "--real", options->real,
       "real data to take distances to as well: a folder or .zip of images or sounds, "
       "or a .safetensors or .npy file of samples");
+  add_decode_option(*command);
   options->cache.add_to(*command);
   options->report.add_to(*command);
   add_format_option(*command, options->format);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "bespoke/base/error.h"
+#include "options/decode_options.h"
 
 namespace bespoke {
 
@@ -91,6 +92,7 @@ void add_training_options(CLI::App& command, TrainOptions& train) {
 void TrainCommandOptions::add_to(CLI::App& command) {
   command.add_option("--data", data, "folder, zip or .safetensors of images or sounds; repeatable")
       ->required();
+  add_decode_option(command);
   command.add_option("--size", size, "width of images or length of sounds (default: as they are)")
       ->check(CLI::PositiveNumber);
   command.add_option("-o,--output", output, "folder for the model, its card, checkpoint and log")
