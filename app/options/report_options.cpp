@@ -21,7 +21,8 @@ void ReportOptions::add_to(CLI::App& command) {
 }
 
 void ReportOptions::check() const {
-  if (!page.empty() && std::filesystem::is_directory(page)) {
+  std::error_code unknown;
+  if (!page.empty() && std::filesystem::is_directory(page, unknown)) {
     throw usage_error("--report {} is a folder; name a file in it", page);
   }
   if (!pictures.empty() && !charts_are_built()) {

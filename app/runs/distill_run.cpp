@@ -53,7 +53,7 @@ DistillRun::DistillRun(std::filesystem::path folder)
 DistillState DistillRun::state() const {
   const auto path = folder_ / kCheckpoint;
   if (!is_file(path)) return {};
-  return parse_distill_state(read_file(path), path.string());
+  return parse_distill_state(read_text_file(path), path.string());
 }
 
 std::optional<nlohmann::json> DistillRun::finished() const {

@@ -95,7 +95,8 @@ torch::Tensor in_value_range(const torch::Tensor& samples, const ValueRange& ran
 }  // namespace
 
 void check_real(const std::string& path) {
-  if (!std::filesystem::exists(without_key(path))) {
+  std::error_code unknown;
+  if (!std::filesystem::exists(without_key(path), unknown)) {
     throw bad_input("--real {}: there is no such file or folder; check the path", path);
   }
 }

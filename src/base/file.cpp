@@ -9,8 +9,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <cstdint>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <memory>
 #include <sstream>
 #include <utility>
@@ -26,15 +28,35 @@ bool is_file(const fs::path& path) {
   return ::stat(path.c_str(), &status) == 0 && !S_ISDIR(status.st_mode);
 }
 
-std::string read_file(const fs::path& path) {
-  if (fs::is_directory(path)) throw bad_input("'{}' is a folder, not a file", path.string());
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) {
-    throw bad_input("cannot read '{}': {}; check the path", path.string(), std::strerror(errno));
+static Error cannot_read(const fs::path& path) {
+  return bad_input("cannot read '{}': {}; check the path", path.string(), std::strerror(errno));
+}
+
+static std::string read_at_most(const fs::path& path, uint64_t most) {
+  struct stat status;
+  if (::stat(path.c_str(), &status) != 0) throw cannot_read(path);
+  if (S_ISDIR(status.st_mode)) throw bad_input("'{}' is a folder, not a file", path.string());
+  if (!S_ISREG(status.st_mode)) {
+    throw bad_input("'{}' is a device or a pipe; give a file", path.string());
   }
+  if (static_cast<uint64_t>(status.st_size) > most) {
+    throw bad_input("'{}' has {} bytes, more than the {} that such a file may have", path.string(),
+                    status.st_size, most);
+  }
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) throw cannot_read(path);
   std::ostringstream content;
   content << stream.rdbuf();
   return content.str();
+}
+
+std::string read_file(const fs::path& path) {
+  return read_at_most(path, std::numeric_limits<uint64_t>::max());
+}
+
+std::string read_text_file(const fs::path& path) {
+  constexpr uint64_t kMost = uint64_t{1} << 26;
+  return read_at_most(path, kMost);
 }
 
 static Error cannot_write(const fs::path& path) {

@@ -229,7 +229,7 @@ ModelCard parse_model_card(const std::string& text, const std::filesystem::path&
 }
 
 ModelCard read_model_card(const std::filesystem::path& path) {
-  return parse_model_card(read_file(path), path);
+  return parse_model_card(read_text_file(path), path);
 }
 
 Jet network_time(const TimeCard& card, const Schedule& schedule, double t) {

@@ -232,7 +232,7 @@ PairManifest read_pair_manifest(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / kPairManifest;
   const std::string source = path.string();
   const json document =
-      parse_json(read_file(path), source, "pairs are made by 'bespoke pairs -o FOLDER'");
+      parse_json(read_text_file(path), source, "pairs are made by 'bespoke pairs -o FOLDER'");
   check_header(document, source);
   check_keys(document,
              {"format", "version", "model", "guidance", "tolerance", "dtype", "sample_shape",

@@ -104,7 +104,7 @@ SolverFile parse_solver_file(const std::string& text, const std::string& source)
 }
 
 SolverFile read_solver_file(const std::filesystem::path& path) {
-  return parse_solver_file(read_file(path), path.string());
+  return parse_solver_file(read_text_file(path), path.string());
 }
 
 void write_solver_file(const std::filesystem::path& path, const SolverFile& file) {

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <fstream>
+#include <sstream>
 #include <thread>
 
 #include "bespoke/base/error.h"
@@ -111,7 +113,11 @@ TEST_F(FileTest, LinksStayAndLeadToWhatIsWritten) {
 TEST_F(FileTest, PipesAreWrittenThrough) {
   ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
   std::string received;
-  std::thread reader([&] { received = read_file(folder_ / "pipe"); });
+  std::thread reader([&] {
+    std::ostringstream content;
+    content << std::ifstream(folder_ / "pipe").rdbuf();
+    received = content.str();
+  });
   write_file_atomically(folder_ / "pipe", "content");
   reader.join();
   EXPECT_EQ(received, "content");
@@ -119,6 +125,28 @@ TEST_F(FileTest, PipesAreWrittenThrough) {
   ASSERT_EQ(::stat((folder_ / "pipe").c_str(), &status), 0);
   EXPECT_TRUE(S_ISFIFO(status.st_mode));
   EXPECT_EQ(listing(), "pipe\n");
+}
+
+TEST_F(FileTest, ReadsNothingWithoutAnEnd) {
+  ASSERT_EQ(::symlink("loop", (folder_ / "loop").c_str()), 0);
+  ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  write_file_atomically(folder_ / "large", "");
+  ASSERT_EQ(::truncate((folder_ / "large").c_str(), (1 << 26) + 1), 0);
+  const auto refusal_of = [](const fs::path& path) -> std::string {
+    try {
+      read_text_file(path);
+      return "";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.exit_code(), 3);
+      return error.what();
+    }
+  };
+  EXPECT_NE(refusal_of("/dev/zero").find("is a device or a pipe"), std::string::npos);
+  EXPECT_NE(refusal_of(folder_ / "pipe").find("is a device or a pipe"), std::string::npos);
+  EXPECT_NE(refusal_of(folder_ / "loop").find("cannot read"), std::string::npos);
+  EXPECT_NE(refusal_of(folder_ / std::string(5000, 'n')).find("File name too long"),
+            std::string::npos);
+  EXPECT_NE(refusal_of(folder_ / "large").find("has 67108865 bytes"), std::string::npos);
 }
 
 TEST_F(FileTest, TellsFilesFromFoldersAndNothing) {
