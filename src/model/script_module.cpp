@@ -1,12 +1,15 @@
 #include "script_module.h"
 
+#include <caffe2/serialize/inline_container.h>
 #include <fmt/ranges.h>
 #include <torch/torch.h>
 #include <torch/version.h>
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <sstream>
+#include <tuple>
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
@@ -43,6 +46,48 @@ std::string explain_load_failure(const std::string& message, const std::string& 
   return "it is damaged, or LibTorch cannot read it: " + split(message, '\n').front();
 }
 
+// Bytes of the records that hold weights, the largest first.
+std::vector<size_t> record_sizes(const std::string& content) {
+  std::istringstream stream(content);
+  caffe2::serialize::PyTorchStreamReader reader(&stream);
+  std::vector<size_t> sizes;
+  for (const auto& name : reader.getAllRecords()) {
+    if (name.rfind("data/", 0) == 0) sizes.push_back(std::get<1>(reader.getRecord(name)));
+  }
+  std::sort(sizes.rbegin(), sizes.rend());
+  return sizes;
+}
+
+// Bytes that the module's weights say they have, the largest first.
+std::vector<size_t> storage_sizes(const torch::jit::Module& module) {
+  std::map<const void*, size_t> storages;
+  const auto add = [&](const torch::Tensor& tensor) {
+    if (!tensor.defined() || !tensor.has_storage()) return;
+    storages[tensor.storage().unsafeGetStorageImpl()] = tensor.storage().nbytes();
+  };
+  for (const auto& parameter : module.parameters()) add(parameter);
+  for (const auto& buffer : module.buffers()) add(buffer);
+  std::vector<size_t> sizes;
+  for (const auto& [storage, bytes] : storages) sizes.push_back(bytes);
+  std::sort(sizes.rbegin(), sizes.rend());
+  return sizes;
+}
+
+// LibTorch takes a weight's size from its description and its numbers from a record, and does not
+// compare them: a short record would be read beyond its end. Each weight needs a record of its own
+// that is large enough.
+void check_records(const torch::jit::Module& module, const std::string& content,
+                   const std::string& source) {
+  const auto records = record_sizes(content);
+  const auto storages = storage_sizes(module);
+  for (size_t i = 0; i < storages.size(); ++i) {
+    const size_t found = i < records.size() ? records[i] : 0;
+    if (found >= storages[i]) continue;
+    throw bad_input("cannot load {}: it is damaged, a weight of {} bytes has {} in the file",
+                    source, storages[i], found);
+  }
+}
+
 torch::jit::Module load_module(const std::filesystem::path& path,
                                const std::string& expected_sha256,
                                const TorchScriptOptions& options) {
@@ -54,10 +99,13 @@ torch::jit::Module load_module(const std::filesystem::path& path,
   try {
     std::istringstream stream(content);
     torch::jit::Module module = torch::jit::load(stream, torch::Device(torch::kCPU));
+    check_records(module, content, path.string());
     module.eval();
     module.to(options.device, options.dtype);
     for (auto parameter : module.parameters()) parameter.set_requires_grad(false);
     return module;
+  } catch (const Error&) {
+    throw;
   } catch (const std::exception& error) {
     throw bad_input("cannot load {}: {}", path.string(),
                     explain_load_failure(error.what(), content));

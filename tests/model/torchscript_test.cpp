@@ -13,9 +13,11 @@
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
 #include "bespoke/base/sha256.h"
+#include "bespoke/io/zip.h"
 #include "bespoke/model/fields.h"
 #include "bespoke/sample/sampler.h"
 #include "bespoke/solver/catalogue.h"
+#include "io/zip_bytes.h"
 #include "support.h"
 #include "temporary_folder.h"
 
@@ -255,6 +257,35 @@ TEST_F(TorchScript, SaysWhatIsWrongWithTheWeights) {
       Error);
   document["format"] = "onnx";
   expect_refused(loading, "the formats are: torchscript");
+}
+
+// LibTorch would read beyond the end of a record that is too short for its weight.
+TEST_F(TorchScript, RefusesWeightsWhoseRecordsAreShort) {
+  const json document = card("velocity", {{"name", "fm-ot"}}, {{"convention", "noise-to-data"}});
+  save("def forward(self, x, time, y):\n    return x\n");
+  std::vector<testing::ZipEntry> entries;
+  try {
+    const ZipArchive archive(folder_ / "weights.pt");
+    for (size_t i = 0; i < archive.names().size(); ++i) {
+      entries.push_back({archive.names()[i], archive.read(i)});
+    }
+  } catch (const Error& error) {
+    GTEST_SKIP() << error.what();
+  }
+  int shortened = 0;
+  for (const testing::ZipEntry& entry : entries) {
+    if (entry.name.find("/data/") == std::string::npos) continue;
+    auto changed = entries;
+    for (auto& other : changed) {
+      if (other.name == entry.name) other.content.resize(other.content.size() / 2);
+    }
+    write_file_atomically(folder_ / "weights.pt", testing::zip_bytes(changed));
+    expect_refused([&] { load(document); }, "it is damaged, a weight of");
+    ++shortened;
+  }
+  EXPECT_GE(shortened, 3);
+  write_file_atomically(folder_ / "weights.pt", testing::zip_bytes(entries));
+  EXPECT_NO_THROW(load(document));
 }
 
 TEST_F(TorchScript, SaysWhatIsWrongWithTheCall) {
