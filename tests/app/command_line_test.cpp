@@ -1,7 +1,9 @@
 // The program as a user meets it: what it prints, where, and its exit code.
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <torch/torch.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -88,6 +90,24 @@ TEST_F(CommandLine, WhatReachesTheTerminalIsPlainAndShort) {
   write_file_atomically(folder_ / "deep.json", std::string(100000, '['));
   expect_failure("show deep.json", 3, "levels deep");
   expect_failure("sample --threads 1000000 -o x", 2, "--threads must be from 0 to 1024");
+}
+
+TEST_F(CommandLine, CheckWarnsThatAModelIsAProgram) {
+  EXPECT_NE(run("check --help").out.find("TorchScript file is a program"), std::string::npos);
+}
+
+TEST_F(CommandLine, ReadsOnlyFilesThatEnd) {
+  ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  ASSERT_EQ(::symlink("loop", (folder_ / "loop").c_str()), 0);
+  const std::string overlong(5000, 'n');
+  for (const std::string path : {std::string("/dev/zero"), std::string("pipe"), std::string("loop"),
+                                 std::string("."), overlong}) {
+    for (const std::string command : {"show ", "check ", "train -o x --data "}) {
+      const Outcome outcome = run(command + path);
+      EXPECT_EQ(outcome.code, 3) << command << path.substr(0, 20) << outcome.err;
+      EXPECT_LE(outcome.err.size(), 301u) << outcome.err;
+    }
+  }
 }
 
 TEST_F(CommandLine, NumbersAreTakenAsTheyAreOrRefused) {
