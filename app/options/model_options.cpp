@@ -119,7 +119,7 @@ void open_card(const ModelOptions& options, OpenModel& open) {
   const auto embedded = embedded_card(options.model);
   open.card = read_model_card(embedded.empty() ? std::filesystem::path(options.model) : embedded);
   open.device = parse_device(options.device);
-  const TorchScriptOptions script = {open.device, open.dtype};
+  const TorchScriptOptions script = {open.device, open.dtype, options.one_by_one};
   open.network = load_network(open.card, script);
   open.model = network_model(open.network, open.card);
   if (open.card.decoder) open.decoder = std::make_shared<Decoder>(*open.card.decoder, script);
@@ -248,6 +248,10 @@ void ModelOptions::add_running_to(CLI::App& command) {
   command.add_option("--device", device, "where a card's model runs: auto, cpu, cuda:N")
       ->capture_default_str();
   command.add_option("--threads", threads, "CPU threads, 0 for all")->capture_default_str();
+  command.add_flag(
+      "--one-by-one", one_by_one,
+      "call a card's model on each sample alone: slower, but no bit of a sample depends "
+      "on --batch, --count or the samples beside it");
 }
 
 bool OpenModel::is_tf32() const { return precision == kTf32; }

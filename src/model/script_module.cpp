@@ -145,7 +145,7 @@ ScriptModule::ScriptModule(const std::filesystem::path& path, const std::string&
     : path_(path.string()),
       options_(options),
       module_(load_module(path, expected_sha256, options)),
-      most_at_once_(std::numeric_limits<int64_t>::max() / 2) {}
+      most_at_once_(options.one_by_one ? 1 : std::numeric_limits<int64_t>::max() / 2) {}
 
 torch::Tensor ScriptModule::call(const std::vector<torch::Tensor>& arguments,
                                  const std::vector<int64_t>& shape) const {

@@ -12,6 +12,9 @@ namespace bespoke {
 struct TorchScriptOptions {
   torch::Device device = torch::kCPU;
   torch::ScalarType dtype = torch::kFloat;  // weights and inputs are converted to it
+  // Called on each sample alone: its numbers are then the same whatever else is computed with it,
+  // which a library's products do not promise of the last bits. Slower.
+  bool one_by_one = false;
 };
 
 // A loaded network, apart from what a card says of it.
