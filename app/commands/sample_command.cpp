@@ -13,6 +13,7 @@
 #include "bespoke/version.h"
 #include "commands/commands.h"
 #include "options/model_options.h"
+#include "options/number_checks.h"
 #include "options/samples_options.h"
 #include "options/solver_options.h"
 #include "options/space_options.h"
@@ -116,7 +117,7 @@ void add_sample_command(CLI::App& app) {
   command
       ->add_option("--nfe", options->nfe,
                    "model evaluations to spend; default 8, or what the solver file has")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
   command->add_option("--tolerance", options->tolerance, "of the reference, relative and absolute")
       ->capture_default_str();
   options->model.add_to(*command);

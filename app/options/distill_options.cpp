@@ -7,6 +7,7 @@
 #include "bespoke/base/text.h"
 #include "bespoke/distill/starts.h"
 #include "bespoke/solver/named_solver.h"
+#include "options/number_checks.h"
 #include "options/solver_options.h"
 #include "options/space_options.h"
 
@@ -105,18 +106,18 @@ void DistillCommandOptions::add_to(CLI::App& command) {
                   "of each start, at most; default 8 (direct) or 60 (lm), which mostly end by "
                   "themselves before, "
                   "or 15000 (adam)")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
   command
       .add_option("--train-batch", batch,
                   "pairs of one iteration; default 16 (direct), 128 (lm) or 40 (adam)")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
   command
       .add_option("--calls", most_forwards,
                   "model calls to spend on training, counted per sample: no iteration begins "
                   "beyond; default any")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
   command.add_option("--max-pairs", most_pairs, "use only the first training pairs")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
   command
       .add_option("--memory", memory,
                   "high keeps the graphs of all steps, low rebuilds them one at a time; auto: "

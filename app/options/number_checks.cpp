@@ -11,6 +11,12 @@ namespace bespoke {
 
 namespace {
 
+bool is_number(const std::string& text, double& value) {
+  char* end = nullptr;
+  value = std::strtod(text.c_str(), &end);
+  return !text.empty() && *end == '\0';
+}
+
 // What is no number at all is left for CLI11 to refuse.
 std::string problem_of_integer(const std::string& text) {
   errno = 0;
@@ -19,13 +25,24 @@ std::string problem_of_integer(const std::string& text) {
 }
 
 std::string problem_of_number(const std::string& text) {
-  char* end = nullptr;
-  const double value = std::strtod(text.c_str(), &end);
-  const bool number = !text.empty() && *end == '\0';
-  return number && !std::isfinite(value) ? fmt::format("must be finite, found {}", text) : "";
+  double value = 0;
+  return is_number(text, value) && !std::isfinite(value)
+             ? fmt::format("must be finite, found {}", text)
+             : "";
 }
 
 }  // namespace
+
+CLI::Validator positive_number() {
+  return CLI::Validator(
+      [](std::string& text) {
+        double value = 0;
+        return is_number(text, value) && !(value > 0)
+                   ? fmt::format("must be more than 0, found {}", text)
+                   : std::string();
+      },
+      "");
+}
 
 void check_numbers(CLI::App& app) {
   for (CLI::App* command : app.get_subcommands(nullptr)) {

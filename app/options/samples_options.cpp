@@ -10,6 +10,7 @@
 #include "bespoke/base/text.h"
 #include "bespoke/io/tensor_file.h"
 #include "options/condition_options.h"
+#include "options/number_checks.h"
 
 namespace bespoke {
 
@@ -91,7 +92,7 @@ void SamplesOptions::add_to(CLI::App& command) {
                      "sample or shared");
   command
       .add_option("--count", count, "number of samples; default 64, or all of --seeds or --noise")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
   command.add_option("--seed", seed, "sample i starts from noise (seed, i)")->capture_default_str();
   command.add_option("--seeds", seeds,
                      "a seed for each sample, such as 0-63: sample i starts from noise (seeds[i], "

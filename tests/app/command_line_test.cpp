@@ -80,7 +80,8 @@ TEST_F(CommandLine, WhatReachesTheTerminalIsPlainAndShort) {
   EXPECT_NE(control.err.find("\\x1b[31mred.json"), std::string::npos) << control.err;
   write_file_atomically(folder_ / "long.json",
                         R"({"format": ")" + std::string(180000, 'f') + R"(", "version": 1})");
-  for (const std::string command : {"show long.json", "show '" + std::string(200, 'n') + "/x'"}) {
+  for (const auto& command :
+       std::vector<std::string>{"show long.json", "show '" + std::string(200, 'n') + "/x'"}) {
     const Outcome outcome = run(command);
     EXPECT_EQ(outcome.code, 3) << outcome.err;
     EXPECT_LE(outcome.err.size(), 301u) << outcome.err;
@@ -100,8 +101,7 @@ TEST_F(CommandLine, ReadsOnlyFilesThatEnd) {
   ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
   ASSERT_EQ(::symlink("loop", (folder_ / "loop").c_str()), 0);
   const std::string overlong(5000, 'n');
-  for (const std::string path : {std::string("/dev/zero"), std::string("pipe"), std::string("loop"),
-                                 std::string("."), overlong}) {
+  for (const auto& path : std::vector<std::string>{"/dev/zero", "pipe", "loop", ".", overlong}) {
     for (const std::string command : {"show ", "check ", "train -o x --data "}) {
       const Outcome outcome = run(command + path);
       EXPECT_EQ(outcome.code, 3) << command << path.substr(0, 20) << outcome.err;
