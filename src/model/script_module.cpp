@@ -122,7 +122,9 @@ std::string last_error_line(const std::string& traceback) {
   }
   const std::string interpreters = "RuntimeError: ";
   if (last.rfind(interpreters, 0) == 0) last = last.substr(interpreters.size());
-  return last.find_first_not_of(' ') == std::string::npos ? "it gave no reason" : last;
+  last.erase(last.find_last_not_of(' ') + 1);
+  // "AssertionError: ", with nothing behind it.
+  return last.empty() || last.back() == ':' ? "it gave no reason" : last;
 }
 
 std::string describe_result(const torch::IValue& result) {
