@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "bespoke/base/error.h"
+#include "bespoke/base/message.h"
 #include "bespoke/base/progress.h"
 #include "bespoke/base/text.h"
 #include "bespoke/measure/best_of_catalogue.h"
@@ -16,6 +17,7 @@
 #include "commands/commands.h"
 #include "options/cache_options.h"
 #include "options/condition_options.h"
+#include "options/decode_options.h"
 #include "options/feature_options.h"
 #include "options/format_options.h"
 #include "options/model_options.h"
@@ -108,7 +110,7 @@ void add_file(const std::string& text, const FieldDescription& field,
   const std::string found = fmt::format("{} has no solver of {} evaluations; it has {}", text,
                                         fmt::join(missing, ", "), fmt::join(file.nfes(), ", "));
   if (contenders.solvers.empty()) throw bad_input("{}", found);
-  fmt::print(stderr, "bespoke: {}\n", found);
+  say("bespoke: {}", found);
 }
 
 // Pairs that `best` is chosen on: of another seed than any figure.
@@ -403,6 +405,7 @@ void add_compare_command(CLI::App& app) {
       "--real", options->real,
       "real data to take distances to as well: a folder or .zip of images or sounds, "
       "or a .safetensors or .npy file of samples");
+  add_decode_option(*command);
   options->cache.add_to(*command);
   options->report.add_to(*command);
   add_format_option(*command, options->format);

@@ -9,6 +9,7 @@
 #include "bespoke/base/batches.h"
 #include "bespoke/base/error.h"
 #include "bespoke/base/folder_lock.h"
+#include "bespoke/base/message.h"
 #include "bespoke/base/progress.h"
 #include "bespoke/base/text.h"
 #include "bespoke/model/fields.h"
@@ -43,8 +44,8 @@ struct TrainingData {
 Pairs sound_pairs(const Pairs& pairs, Split split, const OpenModel& open) {
   SoundPairs sound = leave_out_broken(pairs, to_string(split));
   for (const int64_t pair : sound.left_out) {
-    fmt::print(stderr, "bespoke: {} sample {} left out: the model's own sample is not finite\n",
-               to_string(split), pair);
+    say("bespoke: {} sample {} left out: the model's own sample is not finite", to_string(split),
+        pair);
   }
   return sound.pairs.to(open.device, open.state_dtype());
 }
@@ -81,10 +82,9 @@ TrainingData read_training_data(const std::string& folder, int64_t most_pairs, M
   };
   const PairManifest manifest = read_pair_manifest(folder);
   if (manifest.checksums.empty()) {
-    fmt::print(stderr,
-               "bespoke: {} has no checksums, so damage to its files goes unnoticed; the command "
-               "that made it adds them\n",
-               folder);
+    say("bespoke: {} has no checksums, so damage to its files goes unnoticed; the command "
+        "that made it adds them",
+        folder);
   }
   data.train = read(Split::train, most_pairs);
   if (manifest.plan.validation.count == 0) {
@@ -110,8 +110,9 @@ TrainingData load_training_data(const DistillCommandOptions& options, const Open
     make_default_pairs(open, options.model.batch, options.conditions, options.tolerance, folder);
     return read_training_data(folder, options.most_pairs, method, open);
   }
-  MadePairs made = make_pairs_now(open, options.model.batch, options.conditions, options.tolerance,
-                                  options.samples);
+  const Tolerances usual = usual_tolerances(static_cast<int>(options.nfes().back()));
+  MadePairs made = make_pairs_now(open, options.model.batch, options.conditions,
+                                  options.tolerance.value_or(usual.rtol), options.samples);
   TrainingData data;
   data.train = sound_pairs(made.train, Split::train, open);
   data.validation = sound_pairs(made.validation, Split::validation, open);
@@ -146,7 +147,7 @@ void say_start(const StartState& start, const Counts& screening, int nfe) {
 
 // What the next distillation need not find out again.
 void say_less_memory(const TensorObjectiveOptions& left) {
-  fmt::print(stderr, "bespoke: out of memory, going on with --batch {}\n", left.device_batch);
+  say("bespoke: out of memory, going on with --batch {}", left.device_batch);
 }
 
 nlohmann::json summary_json(const DistillSummary& result) {
@@ -250,10 +251,9 @@ void warn_of_few_pairs(const TrainingData& data, const ModelDistillOptions& opti
   if (options.method != Method::adam) return;
   const auto parameters = static_cast<int64_t>(family.parameter_count());
   if (data.train.count() >= parameters) return;
-  fmt::print(stderr,
-             "bespoke: {} training pairs are few for {} parameters; the solver may not carry over "
-             "to other samples\n",
-             data.train.count(), parameters);
+  say("bespoke: {} training pairs are few for {} parameters; the solver may not carry over "
+      "to other samples",
+      data.train.count(), parameters);
 }
 
 // Everything a run of the command has at hand.

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "bespoke/base/error.h"
+#include "bespoke/base/message.h"
 #include "bespoke/base/progress.h"
 #include "bespoke/base/random.h"
 #include "bespoke/base/sha256.h"
@@ -139,9 +140,10 @@ PairPlan plan_of(const PairsCommandOptions& options, const OpenModel& open) {
   plan.tolerances = {options.tolerance, options.tolerance};
   plan.tf32 = open.is_tf32();
   plan.train.seed = options.seed;
-  const bool last = options.seed == std::numeric_limits<int64_t>::max();
-  const int64_t next = last ? 0 : options.seed + 1;
-  plan.validation.seed = options.validation_seed.value_or(next);
+  if (!options.validation_seed && options.seed == std::numeric_limits<int64_t>::max()) {
+    throw usage_error("no seed comes after --seed {}; give a --validation-seed", options.seed);
+  }
+  plan.validation.seed = options.validation_seed ? *options.validation_seed : options.seed + 1;
   if (options.trajectories) {
     plan.trajectories = options.trajectories->empty()
                             ? std::min(kUsualTrajectories, plan.train.count)
@@ -174,7 +176,7 @@ PairReport make_with_progress(const PairsCommandOptions& options, const OpenMode
   run.device = open.device;
   run.on_progress = [&](double done) { progress.update(done); };
   run.on_given_up = [](int64_t, const std::string& why) {
-    fmt::print(stderr, "bespoke: {}; distillation leaves it out\n", why);
+    say("bespoke: {}; distillation leaves it out", why);
   };
   try {
     return make_pairs(options.output, plan, guided_for(open, deals), conditions, run);
@@ -224,11 +226,11 @@ void make_default_pairs(const OpenModel& open, int64_t batch,
 }
 
 MadePairs make_pairs_now(const OpenModel& open, int64_t batch,
-                         const std::vector<std::string>& conditions,
-                         const std::optional<double>& tolerance, int64_t samples) {
+                         const std::vector<std::string>& conditions, double tolerance,
+                         int64_t samples) {
   const ModelDistillOptions defaults;
   PairsCommandOptions options;
-  options.tolerance = tolerance.value_or(defaults.tolerances.rtol);
+  options.tolerance = tolerance;
   options.plan.train.count = samples;
   options.plan.validation.count = defaults.validation_plan.count;
   MadePairs made;

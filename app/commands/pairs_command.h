@@ -24,7 +24,7 @@ struct MadePairs {
   Pairs train, validation;
 };
 MadePairs make_pairs_now(const OpenModel& open, int64_t batch,
-                         const std::vector<std::string>& conditions,
-                         const std::optional<double>& tolerance, int64_t samples);
+                         const std::vector<std::string>& conditions, double tolerance,
+                         int64_t samples);
 
 }  // namespace bespoke

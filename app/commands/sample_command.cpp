@@ -6,12 +6,14 @@
 
 #include "bespoke/base/batches.h"
 #include "bespoke/base/file.h"
+#include "bespoke/base/message.h"
 #include "bespoke/base/progress.h"
 #include "bespoke/model/fields.h"
 #include "bespoke/sample/in_batches.h"
 #include "bespoke/version.h"
 #include "commands/commands.h"
 #include "options/model_options.h"
+#include "options/number_checks.h"
 #include "options/samples_options.h"
 #include "options/solver_options.h"
 #include "options/space_options.h"
@@ -48,7 +50,7 @@ Draw draw(const SampleCommandOptions& options, const OpenModel& open, const Chos
   batching.batch = options.model.batch;
   batching.on_progress = [&](double done) { progress.update(done); };
   batching.on_less = [](int64_t batch) {
-    fmt::print(stderr, "bespoke: out of memory, going on with --batch {}\n", batch);
+    say("bespoke: out of memory, going on with --batch {}", batch);
   };
   if (by_reference) {
     const auto result = reference_in_batches(chosen.model, chosen.noise, chosen.conditions,
@@ -112,8 +114,10 @@ void add_sample_command(CLI::App& app) {
       ->add_option("--solver", options->name,
                    fmt::format("{}, or 'reference' (adaptive RK45)", kSolverNames))
       ->capture_default_str();
-  command->add_option("--nfe", options->nfe,
-                      "model evaluations to spend; default 8, or the only solver of a file");
+  command
+      ->add_option("--nfe", options->nfe,
+                   "model evaluations to spend; default 8, or the only solver of a file")
+      ->check(positive_number());
   command->add_option("--tolerance", options->tolerance, "of the reference, relative and absolute")
       ->capture_default_str();
   options->model.add_to(*command);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "bespoke/base/error.h"
+#include "bespoke/base/message.h"
 #include "bespoke/base/text.h"
 #include "bespoke/solver/solver_file.h"
 #include "commands/commands.h"
@@ -59,8 +60,8 @@ void run_solver(const SolverCommandOptions& options) {
   }
   write_solver_file(options.output, file);
   for (const auto& filed : file.solvers) {
-    fmt::print(stderr, "wrote {}: {}, {} NFE, {} free parameters\n", options.output, file.name,
-               filed.solver.nfe(), filed.solver.parameter_count());
+    say("wrote {}: {}, {} NFE, {} free parameters", options.output, file.name, filed.solver.nfe(),
+        filed.solver.parameter_count());
   }
 }
 

@@ -119,7 +119,7 @@ void open_card(const ModelOptions& options, OpenModel& open) {
   const auto embedded = embedded_card(options.model);
   open.card = read_model_card(embedded.empty() ? std::filesystem::path(options.model) : embedded);
   open.device = parse_device(options.device);
-  const TorchScriptOptions script = {open.device, open.dtype};
+  const TorchScriptOptions script = {open.device, open.dtype, options.one_by_one};
   open.network = load_network(open.card, script);
   open.model = network_model(open.network, open.card);
   if (open.card.decoder) open.decoder = std::make_shared<Decoder>(*open.card.decoder, script);
@@ -182,6 +182,10 @@ nlohmann::json describe_identity(const OpenModel& open) {
 }  // namespace
 
 void set_threads(int threads) {
+  constexpr int kMost = 1024;  // beyond what the OpenMP library ends the process by itself
+  if (threads < 0 || threads > kMost) {
+    throw usage_error("--threads must be from 0 to {}, found {}", kMost, threads);
+  }
   // Asked for explicitly: LibTorch's own default is one thread on some virtual machines.
   const auto all = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   at::set_num_threads(threads > 0 ? threads : all);
@@ -245,6 +249,10 @@ void ModelOptions::add_running_to(CLI::App& command) {
   command.add_option("--device", device, "where a card's model runs: auto, cpu, cuda:N")
       ->capture_default_str();
   command.add_option("--threads", threads, "CPU threads, 0 for all")->capture_default_str();
+  command.add_flag(
+      "--one-by-one", one_by_one,
+      "call a card's model on each sample alone: slower, but no bit of a sample depends "
+      "on --batch, --count or the samples beside it");
 }
 
 bool OpenModel::is_tf32() const { return precision == kTf32; }
@@ -271,7 +279,6 @@ std::string OpenModel::title() const {
 
 OpenModel open_model(const ModelOptions& options) {
   if (options.batch < 1) throw usage_error("--batch must be at least 1, found {}", options.batch);
-  if (options.threads < 0) throw usage_error("--threads must not be negative");
   set_threads(options.threads);
   OpenModel open;
   open.name = options.model;

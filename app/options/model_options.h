@@ -25,9 +25,10 @@ struct ModelOptions {
   std::string guidance_interval;
   int64_t batch = 64;
   int threads = 0;
+  bool one_by_one = false;
 
   void add_to(CLI::App& command);
-  // Only how it is run: --batch, --dtype, --device, --threads.
+  // Only how it is run: --batch, --dtype, --device, --threads, --one-by-one.
   void add_running_to(CLI::App& command);
 };
 

@@ -4,12 +4,14 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <set>
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/text.h"
 #include "bespoke/io/tensor_file.h"
 #include "bespoke/model/guidance.h"
 #include "options/condition_options.h"
+#include "options/number_checks.h"
 
 namespace bespoke {
 
@@ -20,7 +22,6 @@ namespace {
 constexpr int64_t kDefaultCount = 64;
 
 void check_samples(const SamplesOptions& options) {
-  if (options.count < 0) throw usage_error("--count must be at least 1, found {}", options.count);
   if (options.seed < 0) throw usage_error("--seed must not be negative, found {}", options.seed);
   if (!options.seeds.empty() && options.seed != 0) {
     throw usage_error("--seed and --seeds are two ways to choose the noise; give one of them");
@@ -44,14 +45,15 @@ torch::Tensor noise_of_seeds(const SamplesOptions& options, const Model& model,
   const auto seeds = parse_integer_list(options.seeds, "--seeds");
   const int64_t count = count_of(options, static_cast<int64_t>(seeds.size()), "--seeds");
   std::vector<torch::Tensor> parts;
+  std::set<int64_t> seen;
   for (int64_t i = 0; i < count; ++i) {
     const int64_t seed = seeds[static_cast<size_t>(i)];
-    parts.push_back(starting_noise(model, static_cast<uint64_t>(seed), 0, 1));
-    const std::string label = fmt::format("seed-{:06}", seed);
-    if (std::find(labels.begin(), labels.end(), label) != labels.end()) {
+    if (seed < 0) throw usage_error("--seeds must not be negative, found {}", seed);
+    if (!seen.insert(seed).second) {
       throw usage_error("--seeds has {} twice; its samples would be the same", seed);
     }
-    labels.push_back(label);
+    parts.push_back(starting_noise(model, static_cast<uint64_t>(seed), 0, 1));
+    labels.push_back(fmt::format("seed-{:06}", seed));
   }
   return torch::cat(parts);
 }
@@ -105,8 +107,9 @@ void SamplesOptions::add_to(CLI::App& command) {
                      "condition NAME=VALUE: a class, a list that repeats over the samples "
                      "(class=0-9), or a tensor (text=FILE.safetensors[:KEY] or FILE.npy), one per "
                      "sample or shared");
-  command.add_option("--count", count,
-                     "number of samples; default 64, or all of --seeds or --noise");
+  command
+      .add_option("--count", count, "number of samples; default 64, or all of --seeds or --noise")
+      ->check(positive_number());
   command.add_option("--seed", seed, "sample i starts from noise (seed, i)")->capture_default_str();
   command.add_option("--seeds", seeds,
                      "a seed for each sample, such as 0-63: sample i starts from noise (seeds[i], "

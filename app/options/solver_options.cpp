@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "bespoke/base/error.h"
+#include "bespoke/base/message.h"
 #include "bespoke/solver/grid.h"
 
 namespace bespoke {
@@ -54,8 +55,8 @@ namespace {
 void warn_of_other_guidance(const std::string& path, const SolverFile& file,
                             const FieldDescription& field) {
   if (covers(file.field.guidance, field.guidance)) return;
-  fmt::print(stderr, "bespoke: {} was made for {}, this run has {}\n", path,
-             to_string(file.field.guidance), to_string(field.guidance));
+  detail::say("bespoke: {} was made for {}, this run has {}", path, to_string(file.field.guidance),
+              to_string(field.guidance));
 }
 
 }  // namespace

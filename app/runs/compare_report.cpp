@@ -8,6 +8,7 @@
 #include <ctime>
 
 #include "bespoke/base/file.h"
+#include "bespoke/base/json_checks.h"
 #include "bespoke/solver/solver_file.h"
 #include "bespoke/version.h"
 #include "options/solver_options.h"
@@ -80,7 +81,7 @@ void add_commands(Report& report, const std::vector<std::string>& of_solvers) {
 
 std::string provenance_text(const nlohmann::json& provenance, const char* key) {
   const auto value = provenance.value(key, nlohmann::json());
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  return value.is_string() ? value.get<std::string>() : json_text(value);
 }
 
 void add_distilled(Report& report, const ComparedModel& compared, const ComparisonRow& row) {

@@ -232,17 +232,20 @@ class Distillation {
   }
 
   int64_t other_judges() const {
-    return options_.direct.judges > 0 ? options_.direct.judges : 2 * direct_batch();
+    constexpr int64_t kJudges = 16;
+    return options_.direct.judges > 0 ? options_.direct.judges : kJudges;
   }
 
-  // Small samples say little each.
+  // Small samples say little each. With many evaluations a Jacobian is dear, and more iterations
+  // gain more than larger ones.
   int64_t direct_batch() const {
     constexpr double kNumbersPerParameter = 16;
-    constexpr int64_t kLeast = 8;
+    constexpr int kFew = 10;
     if (options_.direct.batch > 0) return options_.direct.batch;
+    const int64_t least = family_->nfe() <= kFew ? 16 : 8;
     const double needed = kNumbersPerParameter * static_cast<double>(family_->parameter_count()) /
                           training_.sample_size();
-    return std::max(kLeast, static_cast<int64_t>(std::ceil(needed)));
+    return std::max(least, static_cast<int64_t>(std::ceil(needed)));
   }
 
   double adam_iteration(StartState& start) {

@@ -117,7 +117,7 @@ std::string to_json_text(const DistillState& state) {
                          {"training", to_json(state.training)},
                          {"validation", to_json(state.validation)},
                          {"seconds", state.seconds}};
-  return document.dump() + "\n";
+  return json_text(document) + "\n";
 }
 
 DistillState parse_distill_state(const std::string& text, const std::string& source) {

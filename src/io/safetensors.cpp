@@ -8,6 +8,7 @@
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
+#include "bespoke/base/json_checks.h"
 
 namespace bespoke {
 
@@ -78,7 +79,7 @@ std::string safetensors_bytes(const TensorFile& file) {
                     {"data_offsets", {begin, data.size()}}};
   }
   if (!file.metadata.empty()) header[kMetadata] = file.metadata;
-  std::string text = header.dump();
+  std::string text = json_text(header);
   text.resize((text.size() + 7) / 8 * 8, ' ');  // the data starts aligned
   const uint64_t length = text.size();
   std::string content(sizeof(length), '\0');
@@ -105,7 +106,8 @@ TensorFile parse_safetensors(const std::string& content, const std::string& sour
   const size_t data_size = content.size() - sizeof(length) - length;
   TensorFile file;
   try {
-    const json header = json::parse(content.substr(sizeof(length), length));
+    const json header =
+        parse_json(content.substr(sizeof(length), length), source, "its header is broken");
     for (const auto& [name, entry] : header.items()) {
       if (name == kMetadata) {
         file.metadata = entry.get<std::map<std::string, std::string>>();
@@ -114,7 +116,7 @@ TensorFile parse_safetensors(const std::string& content, const std::string& sour
       }
     }
   } catch (const json::exception& error) {
-    throw bad_input("{}: broken safetensors header ({})", source, error.what());
+    throw bad_input("{}: broken safetensors header ({})", source, plain_words(error));
   }
   return file;
 }

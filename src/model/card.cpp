@@ -98,6 +98,8 @@ ConditionCard read_condition(const json& condition, const std::string& where,
                            ? read_class_condition(condition, where)
                            : read_tensor_condition(condition, where, folder);
   card.name = text_value(condition["name"], where + ".name");
+  require(!card.name.empty() && card.name.find('=') == std::string::npos, where + ".name",
+          "must not be empty or hold '=', which ends it where a condition is given as NAME=VALUE");
   return card;
 }
 
@@ -231,7 +233,7 @@ ModelCard parse_model_card(const std::string& text, const std::filesystem::path&
 }
 
 ModelCard read_model_card(const std::filesystem::path& path) {
-  return parse_model_card(read_file(path), path);
+  return parse_model_card(read_text_file(path), path);
 }
 
 nlohmann::json describe(const TimeCard& time, InputScaling scaling) {

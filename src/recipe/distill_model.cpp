@@ -24,7 +24,7 @@ Pairs given_or_made(const ModelPtr& model, const ModelDistillOptions& options, S
   PairSource source;
   source.seed = plan.seed;
   source.count = plan.count;
-  source.tolerances = options.tolerances;
+  source.tolerances = options.tolerances.value_or(usual_tolerances(options.nfe));
   source.trajectories = train ? trajectories_needed(options) : 0;
   if (options.conditions) source.conditions = options.conditions(split, 0, plan.count);
   PairRun run;
@@ -57,6 +57,11 @@ void need_less_memory(TensorObjectiveOptions& objective, const ModelDistillOptio
 }
 
 }  // namespace
+
+Tolerances usual_tolerances(int nfe) {
+  constexpr int kFew = 8;
+  return nfe <= kFew ? Tolerances{1e-4, 1e-4} : Tolerances{1e-5, 1e-5};
+}
 
 DistillSummary distill(const ModelPtr& model, const ModelDistillOptions& options,
                        DistillState state) {

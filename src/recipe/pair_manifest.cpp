@@ -144,7 +144,7 @@ std::string differences(const json& there, const json& here) {
     if (!left.contains(item.key())) names.push_back(item.key());
   }
   const auto shown = [](const json& flat, const std::string& name) {
-    return flat.contains(name) ? flat[name].dump() : "absent";
+    return flat.contains(name) ? json_text(flat[name]) : "absent";
   };
   for (const auto& name : names) {
     const std::string was = shown(left, name), is = shown(right, name);
@@ -172,11 +172,11 @@ std::string manifest_text(const PairManifest& manifest) {
                                                static_cast<double>(manifest.count())}};
   }
   if (!manifest.checksums.empty()) document[kPairChecksums] = manifest.checksums;
-  return document.dump(2) + "\n";
+  return json_text(document, 2) + "\n";
 }
 
 std::string fingerprint(const PairManifest& manifest) {
-  return sha256(describe_plan(manifest).dump());
+  return sha256(json_text(describe_plan(manifest)));
 }
 
 std::string plan_differences(const PairManifest& there, const PairManifest& here) {
@@ -232,7 +232,7 @@ PairManifest read_pair_manifest(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / kPairManifest;
   const std::string source = path.string();
   const json document =
-      parse_json(read_file(path), source, "pairs are made by 'bespoke pairs -o FOLDER'");
+      parse_json(read_text_file(path), source, "pairs are made by 'bespoke pairs -o FOLDER'");
   check_header(document, source);
   check_keys(document,
              {"format", "version", "model", "guidance", "tolerance", "dtype", "sample_shape",

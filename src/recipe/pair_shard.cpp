@@ -62,7 +62,6 @@ TensorFile read_verified(const std::filesystem::path& folder, const PairManifest
 void write_noted(const std::filesystem::path& folder, PairManifest& manifest,
                  const std::string& name, const TensorFile& file) {
   const std::string content = safetensors_bytes(file);
-  remove_unfinished(folder / name);
   write_file_atomically(folder / name, content);
   manifest.checksums[name] = sha256(content);
 }

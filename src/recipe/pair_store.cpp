@@ -25,7 +25,6 @@ void write_manifest(const std::filesystem::path& folder, const PairManifest& man
   const std::filesystem::path path = folder / kPairManifest;
   const std::string text = manifest_text(manifest);
   if (is_file(path) && read_file(path) == text) return;
-  remove_unfinished(path);
   write_file_atomically(path, text);
 }
 

@@ -53,7 +53,8 @@ DormandPrince::DormandPrince(int64_t count, const DormandPrinceOptions& options)
     : options_(options),
       samples_(static_cast<size_t>(count), Sample{options.start, 0, 0, false, 0}),
       active_(static_cast<size_t>(count)) {
-  if (!(options.tolerances.rtol > 0 && options.tolerances.atol > 0)) {
+  const auto good = [](double tolerance) { return tolerance > 0 && std::isfinite(tolerance); };
+  if (!good(options.tolerances.rtol) || !good(options.tolerances.atol)) {
     throw usage_error("tolerances must be positive, found rtol = {}, atol = {}",
                       options.tolerances.rtol, options.tolerances.atol);
   }

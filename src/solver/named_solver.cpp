@@ -44,7 +44,8 @@ size_t slash_before_grid(const std::string& head) {
 template <class Read>
 auto read_rule(const std::string& path, Read read) {
   return read_checked(path, [&] {
-    const json document = parse_json(read_file(path), path, "it holds the numbers of a method");
+    const json document =
+        parse_json(read_text_file(path), path, "it holds the numbers of a method");
     return read(document);
   });
 }

@@ -115,7 +115,7 @@ std::string solver_text(const FiledSolver& filed) {
       "      \"a\": {},\n      \"b\": [\n{}\n      ]{}{}\n    }}",
       solver.nfe(), exact(solver.start_scale), numbers(solver.times), numbers(solver.a),
       fmt::join(rows, ",\n"), known ? ",\n      \"provenance\": " : "",
-      known ? filed.provenance.dump() : "");
+      known ? json_text(filed.provenance) : "");
 }
 
 const FiledSolver& find(const SolverFile& file, int nfe) {
@@ -185,8 +185,8 @@ std::string to_json_text(const SolverFile& file) {
   return fmt::format(
       "{{\n  \"format\": \"{}\",\n  \"version\": {},\n  \"name\": {},\n  \"field\": {},\n"
       "  \"solvers\": [\n{}\n  ],\n  \"provenance\": {}\n}}\n",
-      kFormat, kVersion, json(file.name).dump(), field_json(file.field).dump(),
-      fmt::join(solvers, ",\n"), file.provenance.empty() ? "{}" : file.provenance.dump());
+      kFormat, kVersion, json_text(json(file.name)), json_text(field_json(file.field)),
+      fmt::join(solvers, ",\n"), file.provenance.empty() ? "{}" : json_text(file.provenance));
 }
 
 SolverFile parse_solver_file(const std::string& text, const std::string& source) {
@@ -214,7 +214,7 @@ SolverFile parse_solver_file(const std::string& text, const std::string& source)
 }
 
 SolverFile read_solver_file(const std::filesystem::path& path) {
-  return parse_solver_file(read_file(path), path.string());
+  return parse_solver_file(read_text_file(path), path.string());
 }
 
 void write_solver_file(const std::filesystem::path& path, const SolverFile& file) {

@@ -32,7 +32,15 @@ class CommandLine : public ::testing::Test {
             detail::read_file(folder_ / "err.txt")};
   }
 
-  // Runs it and sends SIGINT once the shell's `condition` on the folder and $pid holds: after a
+  // Runs it with the shell's own `redirections`; its exit code.
+  int run_with(const std::string& arguments, const std::string& redirections) const {
+    const std::string command = "cd '" + folder_.string() + "' && XDG_CACHE_HOME='" +
+                                (folder_ / "cache").string() + "' '" BESPOKE_BINARY "' " +
+                                arguments + " " + redirections;
+    return WEXITSTATUS(std::system(command.c_str()));
+  }
+
+  // Runs it and sends a signal once the shell's `condition` on the folder and $pid holds: after a
   // time, a slow machine would not have begun and a fast one have ended.
   Outcome interrupt_when(const std::string& condition, const std::string& arguments) const {
     return signal_when("INT", condition, arguments);

@@ -174,9 +174,9 @@ TEST_F(PairsCommand, AnInterruptedRunIsContinuedToTheSameBytes) {
       "pairs --model analytic:mixture:dim=16 --tolerance 1e-9 --count 304 --validation 16 --shard "
       "4 ";
   ASSERT_EQ(run(command + "-o whole").code, 0);
-  // Stopped as soon as a few of its 80 shards are there.
+  // Stopped as soon as a few of its 80 shards are there, by the end of its terminal.
   const Outcome stopped =
-      interrupt_when("[ $(ls broken 2>/dev/null | wc -l) -ge 4 ]", command + "-o broken");
+      signal_when("HUP", "[ $(ls broken 2>/dev/null | wc -l) -ge 4 ]", command + "-o broken");
   ASSERT_EQ(stopped.code, 130) << stopped.err;
   EXPECT_NE(stopped.err.find("run the same command again to continue"), std::string::npos);
   EXPECT_LT(files_in("broken"), 1 + 80);

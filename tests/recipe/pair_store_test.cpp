@@ -154,8 +154,8 @@ TEST_F(PairStore, AKilledRunIsContinuedToTheSameBytes) {
   EXPECT_THROW(make("broken", run), Killed);
   ASSERT_TRUE(fs::exists(folder_ / "broken/train-00000.safetensors"));
   ASSERT_FALSE(fs::exists(folder_ / "broken/validation-00001.safetensors"));
-  write_file_atomically(folder_ / "broken/validation-00001.safetensors.77.part", "half a sha");
-  write_file_atomically(folder_ / "broken/manifest.json.77.part", "{");
+  write_file_atomically(folder_ / "broken/validation-00001.safetensors.part", "half a sha");
+  write_file_atomically(folder_ / "broken/manifest.json.part", "{");
   const PairReport report = make("broken");
   EXPECT_GT(report.made, 0);
   EXPECT_LT(report.made, 15);
@@ -308,15 +308,21 @@ class PairTrajectories : public PairStore {
 };
 
 TEST_F(PairTrajectories, AreThoseOfTheReference) {
+  plan_.tolerances = {1e-8, 1e-8};
   make("a");
   ReferenceOptions options;
+  options.tolerances = plan_.tolerances;
   options.record = 6;
   const Pairs pairs = read("a", Split::train);
   const auto truth = reference(model(), pairs.x0, pairs.conditions, options).trajectories;
   const auto there = trajectories("a");
   ASSERT_EQ(there->count(), 6);
-  EXPECT_NE(there->times(0).size(), there->times(1).size()) << "no two samples take other steps";
-  for (int64_t i = 0; i < 6; ++i) EXPECT_EQ(there->times(i), truth.times(i));
+  std::set<size_t> lengths;
+  for (int64_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(there->times(i), truth.times(i));
+    lengths.insert(there->times(i).size());
+  }
+  EXPECT_GT(lengths.size(), 1u) << "all samples take the same number of steps";
   for (const double t : {0.0, 0.1, 0.5, 0.93, 1.0}) {
     EXPECT_TRUE(torch::equal(there->state_at(t), truth.state_at(t))) << t;
     EXPECT_TRUE(torch::equal(there->velocity_at(t), truth.velocity_at(t))) << t;
@@ -384,7 +390,7 @@ TEST_F(PairTrajectories, AreRefusedWhereTheyDoNotBelongOrAreDamaged) {
   plan_.trajectories = 5;
   expect_in("trajectories is 6 there and 5 here", testing::refusal([&] { make("a"); }));
   plan_.trajectories = 11;
-  expect_in("there are 10 pairs", testing::refusal([&] { make("c"); }));
+  EXPECT_THROW(make("c"), Error) << "there are 10 pairs";
 }
 
 TEST_F(PairTrajectories, GiveTheSolverThatPairsInMemoryGive) {

@@ -348,6 +348,7 @@ TEST(DormandPrince, GoesOnWithoutASampleWhereThatIsTaken) {
 TEST(DormandPrince, RefusesWhatMakesNoSense) {
   EXPECT_EQ(message_of([] { DormandPrince(1, within(0)); }, ErrorKind::usage),
             "tolerances must be positive, found rtol = 0, atol = 0");
+  EXPECT_NE(message_of([] { DormandPrince(1, within(INFINITY)); }, ErrorKind::usage), "");
   DormandPrinceOptions backwards;
   backwards.start = 2;
   EXPECT_NE(message_of([&] { DormandPrince(1, backwards); }, ErrorKind::usage), "");

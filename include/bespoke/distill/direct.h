@@ -17,9 +17,10 @@ namespace bespoke {
 // with the damping for which the loss falls most on the judges, these samples and others, with the
 // last step refitted: a few samples are soon fitted too well, and those that were not fitted tell.
 struct DirectOptions {
-  // Samples of an iteration; 0 takes 8, or more where they are small: 16 numbers a parameter.
+  // Samples of an iteration; 0 takes 16, beyond 10 evaluations 8, or more where they are small: 16
+  // numbers a parameter.
   int64_t batch = 0;
-  int64_t judges = 0;  // others that judge with them, where there are any; 0 takes twice the batch
+  int64_t judges = 0;       // others that judge with them, where there are any; 0 takes 16
   double averaging = 0.7;   // H is averaged over iterations, each weighing this much of the next
   double smoothing = 0.05;  // the floor under |r|^2, of its geometric mean
   double damping = 1e-3;    // at the start

@@ -59,7 +59,7 @@ struct DistillOptions {
   // for Adam.
   int64_t validation_interval = 0;
   // Auto ends after this many measurements in a row without a gain of `least_gain` decibels.
-  int patience = 2;
+  int patience = 3;
   double least_gain = 0.05;
 
   uint64_t seed = 0;
