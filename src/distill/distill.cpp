@@ -374,12 +374,11 @@ void DistillOptions::validate() const {
         "the fit needs at least one sample, rounds >= 0 and smoothing >= 0, found {}, {} and {}",
         fit.samples, fit.rounds, fit.fit.smoothing);
   }
-  const auto fraction = [](double value) { return value >= 0 && value < 1; };
-  if (direct.batch < 0 || direct.judges < 0 || direct.attempts < 1 || !fraction(direct.averaging) ||
-      !(direct.smoothing >= 0) || !(direct.damping > 0) || !(direct.difference >= 0) ||
+  if (direct.batch < 0 || direct.judges < 0 || direct.attempts < 1 || !(direct.smoothing >= 0) ||
+      !(direct.damping > 0) || !(direct.difference >= 0) ||
       !(direct.time_difference >= 0 && direct.time_difference < 0.5)) {
     throw usage_error(
-        "direct needs batch, judges and difference >= 0, attempts >= 1, averaging in [0, 1), "
+        "direct needs batch, judges and difference >= 0, attempts >= 1, "
         "smoothing >= 0, damping > 0 and time_difference in [0, 0.5)");
   }
   if (iterations < 0 || most_forwards < 0 || validation_interval < 0 || patience < 1) {
