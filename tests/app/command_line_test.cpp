@@ -37,7 +37,7 @@ TEST_F(CommandLine, AStderrThatCannotBeWrittenCostsNothing) {
   ASSERT_EQ(run_with(command + "whole", ">out.txt 2>err.txt"), 0);
   const auto solver_in = [&](const std::string& name) {
     const auto file = read_solver_file(folder_ / name / "bns-nfe2.solver.json");
-    return file.solver;
+    return file.at();
   };
   const std::vector<std::string> redirections = {">out.txt 2>/dev/full", ">out.txt 2>&-",
                                                  "2>&1 >out.txt | true; exit 0"};
@@ -61,7 +61,7 @@ TEST_F(CommandLine, NamesThatAreNoUtf8LoseNothing) {
   const Outcome distilled = run(distill);
   EXPECT_EQ(distilled.code, 0) << distilled.err;
   const std::string solver = odd + "/bns-nfe2.solver.json";
-  EXPECT_EQ(read_solver_file(folder_ / solver).solver.nfe(), 2);
+  EXPECT_EQ(read_solver_file(folder_ / solver).at().nfe(), 2);
   EXPECT_EQ(run(distill + " --resume").code, 0);
   EXPECT_EQ(run("pairs " + model + "--count 3 --validation 2 -o '" + odd + "-pairs'").code, 0);
   EXPECT_EQ(run("solver euler --nfe 2 -o '" + odd + ".json'").code, 0);
