@@ -127,7 +127,7 @@ TEST_F(CommandLine, NumbersAreTakenAsTheyAreOrRefused) {
     expect_failure(std::string("distill --nfe 4 -o x ") + name + " 0", 2, name);
   }
   EXPECT_FALSE(fs::exists(folder_ / "x"));
-  const Outcome last = run("sample --nfe 1 --seeds 9223372036854775806-9223372036854775807 -o y");
+  const Outcome last = run("sample --nfe 2 --seeds 9223372036854775806-9223372036854775807 -o y");
   EXPECT_EQ(last.code, 0) << last.err;
 }
 

@@ -194,7 +194,7 @@ TEST_F(DistillCommand, RefusesWhatDoesNotFit) {
   expect_failure(command("--direct dampng=1 -o x"), 2, "did you mean 'damping'?");
   expect_failure(command("--direct difference=-1 -o x"), 2, "direct needs");
   expect_failure(command("--samples 0 -o x"), 2, "--samples");
-  expect_failure(command("--method fit -o x"), 2, "leave out --pairs");
+  expect_failure(command("--method fit -o x"), 3, "leave out --pairs");
   expect_failure("distill " + kMixtureWithClasses + "--max-pairs 9 -o x", 2, "--samples");
   expect_failure("distill " + kMixtureWithClasses + "--method fit --family bst -o x", 2,
                  "the fit makes bns solvers");
