@@ -36,7 +36,7 @@ TEST_F(CommandLine, AStderrThatCannotBeWrittenCostsNothing) {
   const std::string command = "distill --model analytic:mixture:dim=4 --nfe 2 --samples 16 -o ";
   ASSERT_EQ(run_with(command + "whole", ">out.txt 2>err.txt"), 0);
   const auto solver_in = [&](const std::string& name) {
-    const auto file = read_solver_file(folder_ / name / "bns-nfe2.solver.json");
+    const auto file = read_solver_file(folder_ / name / "bns.solver.json");
     return file.at();
   };
   const std::vector<std::string> redirections = {">out.txt 2>/dev/full", ">out.txt 2>&-",
@@ -60,7 +60,7 @@ TEST_F(CommandLine, NamesThatAreNoUtf8LoseNothing) {
   const std::string distill = "distill " + model + "--nfe 2 --samples 16 -o '" + odd + "'";
   const Outcome distilled = run(distill);
   EXPECT_EQ(distilled.code, 0) << distilled.err;
-  const std::string solver = odd + "/bns-nfe2.solver.json";
+  const std::string solver = odd + "/bns.solver.json";
   EXPECT_EQ(read_solver_file(folder_ / solver).at().nfe(), 2);
   EXPECT_EQ(run(distill + " --resume").code, 0);
   EXPECT_EQ(run("pairs " + model + "--count 3 --validation 2 -o '" + odd + "-pairs'").code, 0);
