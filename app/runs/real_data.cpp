@@ -49,14 +49,15 @@ nlohmann::json data_identity(const std::string& path) {
   return {{"files", sha256(json_text(stamps))}, {"of", path}};
 }
 
-// Images or sounds, made to fit the model's samples.
-torch::Tensor read_real_dataset(const std::string& path, const OpenModel& open) {
-  const auto shape = seen_shape(open);
+// Images or sounds, made to fit what is wanted.
+torch::Tensor read_real_dataset(const std::string& option, const std::string& path,
+                                const RealShape& wanted) {
+  const auto& shape = wanted.shape;
   if (shape.size() != 2 && shape.size() != 3) {
     throw bad_input(
-        "--real {}: the model's samples of shape {} are no images or sounds; give a .npy or "
-        ".safetensors file with such samples",
-        path, fmt::join(shape, "x"));
+        "{}: the model's samples of shape {} are no images or sounds; give a .npy or .safetensors "
+        "file with such samples",
+        option, fmt::join(shape, "x"));
   }
   Progress progress("reading the real data");
   DatasetOptions options;
@@ -67,32 +68,30 @@ torch::Tensor read_real_dataset(const std::string& path, const OpenModel& open) 
   options.on_progress = [&](double done) { progress.update(done); };
   const Dataset dataset = read_dataset({path}, options);
   for (const auto& note : dataset.notes) say("bespoke: {}", note);
-  if (dataset.sample_rate != 0 && dataset.sample_rate != open.card.sample_rate) {
-    throw bad_input("--real {}: sounds of {} Hz, the model's card says {} Hz", path,
-                    dataset.sample_rate, open.card.sample_rate);
+  if (dataset.sample_rate != 0 && dataset.sample_rate != wanted.sample_rate) {
+    throw bad_input("{}: sounds of {} Hz, the model's card says {} Hz", option, dataset.sample_rate,
+                    wanted.sample_rate);
   }
   return dataset.samples;
 }
 
-torch::Tensor read_real_samples(const std::string& path, const OpenModel& open) {
-  const torch::Tensor samples =
-      is_tensor_file(path) ? read_tensor_file(path, "samples") : read_real_dataset(path, open);
-  const auto shape = seen_shape(open);
-  if (samples.dim() == 0 || samples.sizes().slice(1) != torch::IntArrayRef(shape)) {
-    throw bad_input(
-        "--real {}: samples of shape {} cannot be compared with the model's, [count] x {}", path,
-        fmt::join(samples.sizes(), "x"), fmt::join(shape, "x"));
+}  // namespace
+
+torch::Tensor read_real_samples(const std::string& option, const std::string& path,
+                                const RealShape& wanted) {
+  const torch::Tensor samples = is_tensor_file(path) ? read_tensor_file(path, "samples")
+                                                     : read_real_dataset(option, path, wanted);
+  if (samples.dim() == 0 || samples.sizes().slice(1) != torch::IntArrayRef(wanted.shape)) {
+    throw bad_input("{}: samples of shape {} cannot be compared with the model's, [count] x {}",
+                    option, fmt::join(samples.sizes(), "x"), fmt::join(wanted.shape, "x"));
   }
   return samples;
 }
 
-// A batch in the model's value range.
 torch::Tensor in_value_range(const torch::Tensor& samples, const ValueRange& range) {
   if (samples.scalar_type() != torch::kByte) return samples;
   return samples.to(torch::kFloat) * ((range.most - range.least) / 255) + range.least;
 }
-
-}  // namespace
 
 void check_real(const std::string& path) {
   std::error_code unknown;
@@ -108,7 +107,8 @@ FeatureStatistics real_statistics(const std::string& path, const OpenModel& open
   nlohmann::json source = {{"shape", seen_shape(open)}};
   if (cache.is_on()) source["data"] = data_identity(path);
   return cached_statistics(cache, features.identity, source, [&] {
-    const torch::Tensor samples = read_real_samples(path, open);
+    const torch::Tensor samples =
+        read_real_samples("--real " + path, path, {seen_shape(open), open.card.sample_rate});
     require_enough_samples(samples.size(0), features.dimension, "--real " + path);
     Progress progress("features of the real data");
     return feature_statistics(

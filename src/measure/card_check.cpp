@@ -1,12 +1,12 @@
 #include "bespoke/measure/card_check.h"
 
-#include <fmt/format.h>
 #include <torch/torch.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "bespoke/base/batches.h"
 #include "bespoke/base/error.h"
@@ -14,6 +14,7 @@
 #include "bespoke/sample/sampler.h"
 #include "bespoke/solver/catalogue.h"
 #include "bespoke/tensor/noise.h"
+#include "card_alternatives.h"
 
 namespace bespoke {
 
@@ -21,32 +22,105 @@ using namespace detail;
 
 namespace {
 
-// sigma / alpha at which samples are denoised: low levels, where a network knows far more than a
-// linear guess, and high ones, where v and noise predictions, alike near the data, part.
+// sigma / alpha at which samples of deviation 0.5 or more are denoised: low levels, where a network
+// knows far more than a linear guess, and high ones, where v and noise predictions, alike near the
+// data, part. For less deviation, such as that of sounds, they are as much lower, though not
+// without end: next to the data schedules have no room.
 constexpr std::array<double, 4> kNoiseLevels = {8, 3, 1, 0.3};
+constexpr double kUsualDeviation = 0.5, kLeastScale = 0.05;
 
 // Errors below this part of the linear guess's count alike: at low noise any declaration may be
-// nearly exact, and how nearly says nothing.
-constexpr double kLeastRatio = 0.05;
+// nearly exact, and how nearly says nothing. Errors above the most, and those that are no number,
+// count alike too.
+constexpr double kLeastRatio = 0.05, kMostRatio = 1e12;
 
 // Enough for samples that look like the model's own.
-constexpr int kEvaluations = 16;
+constexpr int kEvaluations = 12;
 
-// Another declaration must score this much better before the card's is called wrong: schedules that
-// nearly agree score within a few per cent of one another.
-constexpr double kClearlyBetter = 0.8;
+// A set counts where some declaration's error is below this part of the linear guess's.
+constexpr double kDenoised = 0.9;
 
-// Worse than this, a network denoises no better than a linear filter.
-constexpr double kFitsAtAll = 0.9;
+// The gain of another declaration that is clear on one set, and the number of standard errors it
+// must stand above none.
+constexpr double kClearGain = 1.1, kStandardErrors = 4;
+// The same where no declaration denoises what the card draws. A network that has hardly learnt
+// anything draws such samples under its true card, so they are no evidence.
+constexpr double kClearGainElsewhere = 1.5;
+// The gain on the whole that makes a card doubtful: networks denoise alike to within a few per cent
+// under schedules that nearly agree.
+constexpr double kNotableGain = 1.05;
+// The same where the card wins on the sets that it and the other one drew.
+constexpr double kLargeGain = 1.5;
+
+// Samples that every declaration denoises: `sets` of `count` samples each.
+struct Pool {
+  int64_t sets = 0, count = 0;
+  std::vector<int64_t> set_of;    // by declaration; -1 where sampling diverged
+  torch::Tensor samples;          // [sets * count, ...]
+  torch::Tensor noise;            // as samples
+  std::vector<double> variances;  // by set
+  Conditions conditions;          // [sets * count, ...]
+};
 
 // Samples of the model, drawn in the coordinates of the FM-OT path, where every prediction is
-// bounded.
-torch::Tensor draw(const ModelPtr& model, const torch::Tensor& noise, const Conditions& conditions,
-                   const std::function<void(double)>& report) {
+// bounded; undefined where they diverge.
+torch::Tensor draw(const ModelPtr& model, const torch::Tensor& noise,
+                   const CardCheckOptions& options) {
   const SchedulePtr path = fm_ot_schedule();
   const NsSolver solver = make_solver("midpoint", {kEvaluations, path, "uniform-t"});
-  return sample(solver, RescheduledField(model, path), noise, conditions,
-                [&](const StepInfo& info) { report((info.step + 1.0) / kEvaluations); });
+  const RescheduledField field(model, path);
+  std::vector<torch::Tensor> parts;
+  try {
+    for_each_batch(noise.size(0), options.batch, nullptr,
+                   [&](int64_t begin, int64_t end, const auto&) {
+                     parts.push_back(sample(solver, field, noise.slice(0, begin, end),
+                                            slice(options.conditions, begin, end)));
+                   });
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::diverged) throw;
+    return {};
+  }
+  return torch::cat(parts);
+}
+
+// The rest of a pool, once its sets are known.
+void complete(Pool& pool, const std::vector<torch::Tensor>& sets, const CardCheckOptions& options) {
+  pool.sets = static_cast<int64_t>(sets.size());
+  pool.count = sets.front().size(0);
+  pool.samples = torch::cat(sets);
+  const auto shape = sets.front().sizes().slice(1).vec();
+  pool.noise =
+      normal_noise(options.seed + 1, 0, pool.sets * pool.count, shape).to(pool.samples.options());
+  for (const auto& set : sets) {
+    // About the mean of each value: samples that are all alike leave nothing to denoise.
+    pool.variances.push_back(set.to(torch::kDouble).var(0).mean().item<double>());
+  }
+  pool.conditions =
+      select(options.conditions, torch::arange(pool.count, torch::kLong).repeat({pool.sets}));
+}
+
+Pool pool_of_data(const torch::Tensor& data, size_t declarations, const CardCheckOptions& options) {
+  Pool pool;
+  pool.set_of.assign(declarations, 0);
+  complete(pool, {data}, options);
+  return pool;
+}
+
+// What every declaration draws from the same noise.
+Pool pool_of_samples(const std::vector<ModelPtr>& models, torch::Device device,
+                     const CardCheckOptions& options, const std::function<void(double)>& report) {
+  const auto noise = normal_noise(options.seed, 0, options.count, models.front()->sample_shape())
+                         .to(device, torch::kFloat);
+  Pool pool;
+  std::vector<torch::Tensor> sets;
+  for (const auto& model : models) {
+    const torch::Tensor samples = draw(model, noise, options);
+    pool.set_of.push_back(samples.defined() ? static_cast<int64_t>(sets.size()) : -1);
+    if (samples.defined()) sets.push_back(samples);
+    report(static_cast<double>(pool.set_of.size()) / static_cast<double>(models.size()));
+  }
+  if (!sets.empty()) complete(pool, sets, options);
+  return pool;
 }
 
 // The data prediction at x on the model's path.
@@ -58,159 +132,159 @@ torch::Tensor denoise(const Model& model, const torch::Tensor& x, double t,
   return weights.state * x + weights.output * output;
 }
 
-// The squared errors of a denoiser and of the best linear guess from the same noised samples.
-struct Errors {
-  double model = 0, linear = 0;
-};
-
-Errors denoising_errors(const Model& model, const torch::Tensor& data, const torch::Tensor& noise,
-                        double level, const Conditions& conditions) {
+// The mean squared error of each sample of a set, denoised from about this level: [count] float64,
+// relative to that of the best linear guess, v s^2 / (v + s^2) with s = sigma / alpha.
+torch::Tensor relative_errors(const Model& model, const Pool& pool, int64_t set, double level,
+                              int64_t batch) {
+  // A schedule may end before the level; then it is the end's.
   const double t = model.schedule()->time_at_snr(1 / level);
   const SchedulePoint p = model.schedule()->at(t);
-  const torch::Tensor x = p.alpha * data + p.sigma * noise;
-  const double mean = data.mean().item<double>();
-  const double variance = data.var(false).item<double>();
-  const double gain = p.alpha * variance / (p.alpha * p.alpha * variance + p.sigma * p.sigma);
-  const auto squared_error = [&](const torch::Tensor& guess) {
-    return (guess - data).to(torch::kDouble).pow(2).sum().item<double>();
-  };
-  return {squared_error(denoise(model, x, t, conditions)),
-          squared_error(mean + gain * (x - p.alpha * mean))};
+  std::vector<torch::Tensor> errors;
+  for_each_batch(pool.count, batch, nullptr, [&](int64_t first, int64_t last, const auto&) {
+    const int64_t begin = set * pool.count + first, end = set * pool.count + last;
+    const auto data = pool.samples.slice(0, begin, end);
+    const auto x = p.alpha * data + p.sigma * pool.noise.slice(0, begin, end);
+    const auto guess = denoise(model, x, t, slice(pool.conditions, begin, end));
+    errors.push_back((guess - data).to(torch::kDouble).pow(2).flatten(1).mean(1).cpu());
+  });
+  const double v = pool.variances[static_cast<size_t>(set)];
+  const double s2 = p.sigma * p.sigma / (p.alpha * p.alpha);
+  return torch::cat(errors) * ((v + s2) / (v * s2));
 }
 
-// How the samples, and their denoising, came out in the end.
-void score_samples(const ModelPtr& model, const torch::Tensor& samples,
-                   const CardCheckOptions& options, ScoredCard& fit) {
-  const auto noise =
-      normal_noise(options.seed + 1, 0, options.count, model->sample_shape()).to(samples);
-  double log_ratio = 0;
-  for (const double level : kNoiseLevels) {
-    Errors sum;
-    for_each_batch(
-        options.count, options.batch, nullptr, [&](int64_t begin, int64_t end, const auto&) {
-          const auto errors =
-              denoising_errors(*model, samples.slice(0, begin, end), noise.slice(0, begin, end),
-                               level, slice(options.conditions, begin, end));
-          sum.model += errors.model;
-          sum.linear += errors.linear;
-        });
-    log_ratio += std::log(std::max(sum.model / sum.linear, kLeastRatio)) / kNoiseLevels.size();
+// The logarithm of the above, mean over noise levels: [sets, count] float64.
+torch::Tensor log_errors(const Model& model, const Pool& pool, int64_t batch) {
+  std::vector<torch::Tensor> by_set;
+  for (int64_t set = 0; set < pool.sets; ++set) {
+    const double deviation = std::sqrt(pool.variances[static_cast<size_t>(set)]);
+    const double scale = std::clamp(deviation / kUsualDeviation, kLeastScale, 1.0);
+    std::vector<torch::Tensor> by_level;
+    for (const double level : kNoiseLevels) {
+      const auto errors = relative_errors(model, pool, set, scale * level, batch);
+      by_level.push_back(errors.nan_to_num(kMostRatio).clamp(kLeastRatio, kMostRatio).log());
+    }
+    by_set.push_back(torch::stack(by_level).mean(0));
   }
-  fit.score = std::isfinite(log_ratio) ? std::exp(log_ratio) : fit.score;
-  fit.deviation = samples.std().item<double>();
-  fit.outside = samples.lt(fit.card.least)
-                    .logical_or(samples.gt(fit.card.most))
-                    .to(torch::kDouble)
-                    .mean()
-                    .item<double>();
+  return torch::stack(by_set);
 }
 
-// A card that differs from another in one declaration.
-struct Alternative {
-  std::string change;
-  ModelCard card;
+// What the tournament knows.
+struct Scores {
+  torch::Tensor logs;    // [declarations, sets, count] float64
+  torch::Tensor counts;  // [sets] bool: some declaration denoises the set
 };
 
-Alternative changed(const ModelCard& card, const std::string& change,
-                    const std::function<void(ModelCard&)>& edit) {
-  Alternative other{change, card};
-  edit(other.card);
-  return other;
-}
-
-void add_other_predictions(const ModelCard& card, std::vector<Alternative>& list) {
-  for (const auto& name : prediction_names()) {
-    const Prediction prediction = parse_prediction(name);
-    if (prediction == card.prediction) continue;
-    list.push_back(changed(card, fmt::format("prediction \"{}\"", name),
-                           [&](ModelCard& other) { other.prediction = prediction; }));
+Scores play(const std::vector<ModelPtr>& models, const Pool& pool, int64_t batch,
+            const std::function<void(double)>& report) {
+  std::vector<torch::Tensor> logs;
+  for (const auto& model : models) {
+    logs.push_back(log_errors(*model, pool, batch));
+    report(static_cast<double>(logs.size()) / static_cast<double>(models.size()));
   }
+  Scores scores;
+  scores.logs = torch::stack(logs);
+  scores.counts = scores.logs.mean(2).amin(0).lt(std::log(kDenoised));
+  return scores;
 }
 
-void add_other_times(const ModelCard& card, std::vector<Alternative>& list) {
-  const bool forwards = card.time.convention == TimeConvention::noise_to_data;
-  if (!forwards && card.time.convention != TimeConvention::data_to_noise) return;
-  const auto reversed = forwards ? TimeConvention::data_to_noise : TimeConvention::noise_to_data;
-  list.push_back(changed(
-      card,
-      fmt::format("time.convention \"{}\"", time_convention_names()[static_cast<size_t>(reversed)]),
-      [&](ModelCard& other) { other.time.convention = reversed; }));
-  const double scale = card.time.scale == 1 ? 1000 : 1;
-  list.push_back(changed(card, fmt::format("time.scale {}", scale),
-                         [&](ModelCard& other) { other.time.scale = scale; }));
-}
-
-void add_other_schedules(const ModelCard& card, std::vector<Alternative>& list) {
-  for (const auto& entry : schedule_registry()) {
-    if (entry.name == card.schedule->name()) continue;
-    const SchedulePtr schedule = make_schedule(entry.name);
-    list.push_back(changed(card, fmt::format("schedule \"{}\"", entry.name),
-                           [&](ModelCard& other) { other.schedule = schedule; }));
+ScoredCard scored(const Alternative& declaration, size_t index, const Pool& pool,
+                  const Scores& scores) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  ScoredCard result{declaration.change, declaration.card, infinity, infinity, infinity, 1};
+  if (scores.counts.any().item<bool>()) {
+    const auto by_set = scores.logs.mean(2);
+    const auto excess = by_set[static_cast<int64_t>(index)] - by_set.amin(0);
+    result.excess = std::exp(excess.masked_select(scores.counts).mean().item<double>());
   }
-}
-
-// Another prediction, the other direction of time, another scale of it, another schedule: whatever
-// a card may say.
-std::vector<Alternative> alternatives(const ModelCard& card) {
-  std::vector<Alternative> list;
-  add_other_predictions(card, list);
-  add_other_times(card, list);
-  add_other_schedules(card, list);
-  const auto impossible = [](const Alternative& other) {
-    return !combination_problem(other.card).empty();
-  };
-  list.erase(std::remove_if(list.begin(), list.end(), impossible), list.end());
-  return list;
-}
-
-ScoredCard fit(const NetworkPtr& network, const ModelCard& card, const CardCheckOptions& options) {
-  const torch::NoGradGuard no_grad;
-  const ModelPtr model = network_model(network, card);
-  const auto noise = normal_noise(options.seed, 0, options.count, card.sample_shape)
-                         .to(network_device(*network), torch::kFloat);
-  ScoredCard result{"", card, std::numeric_limits<double>::infinity(), 0, 0};
-  std::vector<torch::Tensor> parts;
-  try {
-    for_each_batch(options.count, options.batch, options.on_progress,
-                   [&](int64_t begin, int64_t end, const auto& report) {
-                     parts.push_back(draw(model, noise.slice(0, begin, end),
-                                          slice(options.conditions, begin, end), report));
-                   });
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::diverged) throw;
-    return result;
-  }
-  score_samples(model, torch::cat(parts), options, result);
+  const int64_t set = pool.set_of[index];
+  if (set < 0) return result;
+  result.error = std::exp(scores.logs[static_cast<int64_t>(index)][set].mean().item<double>());
+  const auto own = pool.samples.slice(0, set * pool.count, (set + 1) * pool.count);
+  result.deviation = own.std().item<double>();
+  result.outside = own.lt(result.card.least)
+                       .logical_or(own.gt(result.card.most))
+                       .to(torch::kDouble)
+                       .mean()
+                       .item<double>();
   return result;
+}
+
+// Judges the card, declaration 0, against another one.
+void judge(CardCheck& check, size_t other, const Pool& pool, const Scores& scores) {
+  check.sets = scores.counts.sum().item<int64_t>();
+  if (check.sets == 0) return;
+  const auto gains = scores.logs[0] - scores.logs[static_cast<int64_t>(other)];  // of logarithms
+  const auto means = gains.mean(1);
+  const auto standard_errors = gains.std(1) / std::sqrt(static_cast<double>(pool.count));
+  const double least = means.masked_select(scores.counts).min().item<double>();
+  check.gain = std::exp(means.masked_select(scores.counts).mean().item<double>());
+  check.least_gain = std::exp(least);
+
+  const auto counts = [&](int64_t set) { return set >= 0 && scores.counts[set].item<bool>(); };
+  const int64_t own = pool.set_of[0], its = pool.set_of[other];
+  const bool certain =
+      means.gt(kStandardErrors * standard_errors).masked_select(scores.counts).all().item<bool>();
+  const double clear = counts(own) ? kClearGain : kClearGainElsewhere;
+  if (certain && check.least_gain > clear && counts(its)) {
+    check.verdict = CardVerdict::wrong;
+    return;
+  }
+  // On the two sets that one of the two has drawn, neither is at an advantage.
+  double duel = 0;
+  for (const int64_t set : {own, its}) {
+    if (counts(set)) duel += means[set].item<double>();
+  }
+  const bool notable =
+      check.gain > kLargeGain || std::min(check.gain, std::exp(duel)) > kNotableGain;
+  const bool fits = check.declared.error < kDenoised && !notable;
+  check.verdict = fits ? CardVerdict::fits : CardVerdict::doubtful;
+}
+
+CardCheck ranked(const std::vector<Alternative>& declarations, const Pool& pool,
+                 const Scores& scores) {
+  CardCheck check;
+  check.declared = scored(declarations[0], 0, pool, scores);
+  std::vector<ScoredCard> cards;
+  for (size_t i = 0; i < declarations.size(); ++i) {
+    cards.push_back(scored(declarations[i], i, pool, scores));
+  }
+  std::vector<size_t> order(declarations.size() - 1);
+  std::iota(order.begin(), order.end(), 1);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return cards[a].excess < cards[b].excess; });
+  for (const size_t i : order) check.others.push_back(cards[i]);
+  judge(check, order.front(), pool, scores);
+  return check;
 }
 
 }  // namespace
 
 CardCheck check_card(const NetworkPtr& network, const ModelCard& card,
                      const CardCheckOptions& options) {
-  const auto others = alternatives(card);
-  size_t done = 0;
-  const auto run = [&](const std::string& change, const ModelCard& declared) {
-    CardCheckOptions one = options;
-    one.on_progress = [&](double part) {
-      if (!options.on_progress) return;
-      options.on_progress((static_cast<double>(done) + part) /
-                          static_cast<double>(others.size() + 1));
+  const torch::NoGradGuard no_grad;
+  std::vector<Alternative> declarations = {{"", card}};
+  for (auto& other : single_changes(card)) declarations.push_back(std::move(other));
+  std::vector<ModelPtr> models;
+  for (const auto& declaration : declarations) {
+    models.push_back(network_model(network, declaration.card));
+  }
+  const auto part = [&](double from, double to) {
+    return [&options, from, to](double done) {
+      if (options.on_progress) options.on_progress(from + (to - from) * done);
     };
-    ScoredCard result = fit(network, declared, one);
-    result.change = change;
-    ++done;
-    return result;
   };
-  CardCheck check;
-  check.declared = run("", card);
-  for (const auto& other : others) check.others.push_back(run(other.change, other.card));
-  std::stable_sort(check.others.begin(), check.others.end(),
-                   [](const ScoredCard& a, const ScoredCard& b) { return a.score < b.score; });
-  const double best = check.others.front().score;
-  check.has_better = best < kFitsAtAll && best < kClearlyBetter * check.declared.score;
-  check.accepted = check.declared.score < kFitsAtAll && !check.has_better;
-  return check;
+  const torch::Device device = network_device(*network);
+  const bool real = options.data.defined();
+  const double drawn = real ? 0 : 0.2;
+  const Pool pool =
+      real ? pool_of_data(options.data.to(device, torch::kFloat), models.size(), options)
+           : pool_of_samples(models, device, options, part(0, drawn));
+  if (pool.sets == 0) {
+    throw bad_input(
+        "sampling diverges under the card and under every single change of it; check the weights "
+        "and input_scaling");
+  }
+  return ranked(declarations, pool, play(models, pool, options.batch, part(drawn, 1)));
 }
 
 }  // namespace bespoke

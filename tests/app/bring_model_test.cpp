@@ -197,23 +197,37 @@ def forward(self, x, t):
     return (D - x) / n
 )");
   write_card(json::object());
-  const auto good = run("check model.json --count 8");
+  const auto good = run("check model.json");
   EXPECT_EQ(good.code, 0) << good.out << good.err;
   EXPECT_NE(good.out.find("The card fits"), std::string::npos) << good.out;
   EXPECT_NE(good.out.find("differentiable in x"), std::string::npos);
   write_card({{"prediction", "noise"}});
-  const auto bad = run("check model.json --count 8");
+  const auto bad = run("check model.json");
   EXPECT_EQ(bad.code, 3);
-  EXPECT_NE(bad.err.find("with prediction \"velocity\" its denoising error falls"),
-            std::string::npos)
+  EXPECT_NE(bad.err.find("with prediction \"velocity\" its denoising error is"), std::string::npos)
       << bad.err;
+  // The same with samples of the data.
+  const auto data =
+      1.2 * torch::rand({40, 3, 4, 4}).round() - 0.6 + 0.2 * torch::randn({40, 3, 4, 4});
+  testing::write_npy(folder_ / "data.npy", data);
+  const auto judged = run("check model.json --data data.npy");
+  EXPECT_EQ(judged.code, 3);
+  EXPECT_NE(judged.err.find("on the real samples"), std::string::npos) << judged.err;
+  write_card(json::object());
+  EXPECT_EQ(run("check model.json --data data.npy").code, 0);
+  expect_failure("check model.json --data data.npy --count 41", 3, "has 40 samples");
+  testing::write_npy(folder_ / "other.npy", torch::zeros({40, 3, 4, 5}));
+  expect_failure("check model.json --data other.npy", 3, "cannot be compared");
   save("weights.pt", "def forward(self, x, t):\n    return x - x.mean(0, keepdim=True)\n");
   write_card(json::object());
   EXPECT_NE(run("check model.json").err.find("changes with the batch"), std::string::npos);
   expect_failure("check analytic:mixture", 2, "check takes a model card");
   expect_failure("check weights.pt", 3, "give the card beside it");
   save("weights.pt", "def forward(self, x, t):\n    return 0.1 * torch.sin(x)\n");
-  EXPECT_NE(run("check model.json").err.find("no single change"), std::string::npos);
+  const auto untrained = run("check model.json");
+  EXPECT_EQ(untrained.code, 0);
+  EXPECT_NE(untrained.err.find("warning"), std::string::npos) << untrained.err;
+  EXPECT_EQ(untrained.out.find("The card fits"), std::string::npos) << untrained.out;
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ class EmbeddedModel : public CommandLine {
 
 TEST_F(EmbeddedModel, IsWhatItsCardSays) {
   for (const std::string name : {"cifar10-fm-ot", "cifar10-eps-vp"}) {
-    const Outcome outcome = run("check " + name + " --count 4");
+    const Outcome outcome = run("check " + name + " --count 2");
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     EXPECT_NE(outcome.out.find("The card fits"), std::string::npos) << outcome.out;
   }
@@ -54,6 +54,22 @@ TEST_F(EmbeddedModel, OneByOneNoBitDependsOnTheBatch) {
     EXPECT_TRUE(torch::equal(forward[0], back[1])) << solver;
     EXPECT_TRUE(torch::equal(forward[2], back[0])) << solver;
   }
+}
+
+TEST_F(EmbeddedModel, IsNotWhatAnotherCardSays) {
+  const auto check = [this](const std::string& name, const nlohmann::json& change) {
+    const std::filesystem::path models = BESPOKE_SOURCE_DIR "/models";
+    auto card = nlohmann::json::parse(read_file(models / (name + ".json")));
+    card["weights"] = (models / (name + ".pt")).string();
+    card.merge_patch(change);
+    write_file_atomically(folder_ / "wrong.json", card.dump());
+    return run("check wrong.json --count 2");
+  };
+  const Outcome flow = check("cifar10-fm-ot", {{"prediction", "data"}});
+  EXPECT_EQ(flow.code, 3) << flow.out;
+  EXPECT_NE(flow.err.find("prediction \"velocity\""), std::string::npos) << flow.err;
+  const Outcome noise = check("cifar10-eps-vp", {{"schedule", {{"name", "cosine"}}}});
+  EXPECT_NE(noise.err.find("schedule \"vp\""), std::string::npos) << noise.err;
 }
 
 TEST_F(EmbeddedModel, IsComparedInAReport) {

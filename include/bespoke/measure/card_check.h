@@ -1,5 +1,7 @@
 #pragma once
 
+#include <torch/types.h>
+
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -11,31 +13,49 @@
 namespace bespoke {
 
 // Does a card tell the truth? A wrong prediction, schedule or way of counting time raises no error;
-// it draws bad samples. What the right declaration alone makes true: samples drawn under it, noised
-// again as it says, are denoised by the network to what they were. So every declaration is scored
-// by the error of the data prediction on its own samples, as a ratio to that of the best linear
-// guess (alpha v x + ...) / (alpha^2 v + sigma^2): far below 1 where network and declaration agree.
+// it draws bad samples. This is found out by a tournament. The card and every single change of it
+// draw a set of samples each, and every one of them denoises the samples of all. A network read as
+// it was trained is about the best denoiser of every set that any of them can denoise. Read
+// wrongly it is the best at most on its own set, which may be flat and easy. So an error on one's
+// own samples says little, and errors on all sets, relative to the least, are comparable.
+//
+// Real samples, where there are some, take the place of the sets.
 struct ScoredCard {
   std::string change;  // what it alters in the card, for people; empty for the card as it is
   ModelCard card;
-  double score;      // geometric mean over noise levels; infinite where sampling diverged
-  double deviation;  // of the samples it draws
+  // Its squared error on its own samples, or on the real ones, relative to that of the best linear
+  // guess: geometric mean over samples and noise levels; infinite where sampling diverged.
+  double error;
+  // Its error relative to the least of any declaration: geometric mean over the sets that count,
+  // those on which some declaration is better than a linear guess. 1: the best on all of them.
+  double excess;
+  double deviation;  // of the samples it draws, or of the real ones
   double outside;    // fraction of their values outside the card's range
 };
 
 struct CardCheckOptions {
-  int64_t count = 16;  // samples per declaration
-  int64_t batch = 16;
+  int64_t count = 4;  // samples per set
+  int64_t batch = 64;
   uint64_t seed = 0;
-  Conditions conditions;                    // of the samples
+  Conditions conditions;                    // of the samples of a set
+  torch::Tensor data;                       // real samples [count, ...]; undefined: none
   std::function<void(double)> on_progress;  // fraction done
+};
+
+enum class CardVerdict {
+  fits,
+  doubtful,  // the card denoises nothing, or another one denoises better on the whole
+  wrong,     // another one denoises clearly better on every set that counts, the card's own too
 };
 
 struct CardCheck {
   ScoredCard declared;
-  std::vector<ScoredCard> others;  // single changes, best first
-  bool has_better = false;         // the first of them fits clearly better, and fits at all
-  bool accepted = false;           // nothing else fits clearly better, and it fits at all
+  std::vector<ScoredCard> others;  // single changes, least excess first
+  CardVerdict verdict = CardVerdict::doubtful;
+  int64_t sets = 0;  // that count
+  // The error under the card over that under the best other, geometric means: over all sets that
+  // count, and on the set where it is least.
+  double gain = 1, least_gain = 1;
 };
 
 CardCheck check_card(const NetworkPtr& network, const ModelCard& card,
