@@ -185,17 +185,15 @@ std::string evidence(const CardCheck& check, bool real) {
 
 void warn_of_doubt(const OpenModel& open, const CardCheck& check, bool real) {
   if (check.sets > 0 && check.gain > 1) {
-    fmt::print(stderr,
-               "bespoke: warning: {} may not describe this network: {}; see whether the card's key "
-               "is right{}\n",
-               open.name, evidence(check, real), real ? "" : ", or give real samples with --data");
+    say("bespoke: warning: {} may not describe this network: {}; see whether the card's key is "
+        "right{}",
+        open.name, evidence(check, real), real ? "" : ", or give real samples with --data");
     return;
   }
-  fmt::print(stderr,
-             "bespoke: warning: under {} the network denoises {} samples badly (error {:.2f}, 1 is "
-             "a linear guess's) and no single change fits better; check sample_shape, value_range, "
-             "input_scaling and the weights\n",
-             open.name, real ? "the real" : "its own", check.declared.error);
+  say("bespoke: warning: under {} the network denoises {} samples badly (error {:.2f}, 1 is a "
+      "linear guess's) and no single change fits better; check sample_shape, value_range, "
+      "input_scaling and the weights",
+      open.name, real ? "the real" : "its own", check.declared.error);
 }
 
 void report_verdict(const OpenModel& open, const CardCheck& check, bool real) {
