@@ -1,0 +1,118 @@
+#include <pybind11/stl.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "array_objective.h"
+#include "bespoke/distill/distill.h"
+#include "bindings.h"
+
+namespace bespoke::python {
+
+namespace {
+
+// The options of a distillation under flat names; callbacks are given to `distill` itself.
+void bind_options(py::module_& module) {
+  using Options = DistillOptions;
+  py::class_<Options>(module, "DistillOptions")
+      .def(py::init([](int nfe, const std::string& method, const std::string& prediction,
+                       const ScheduleHandle& schedule, const GuidanceWeight& guidance) {
+             Options options;
+             options.nfe = nfe;
+             options.method = parse_method(method);
+             options.field = {parse_prediction(prediction), schedule.schedule, guidance};
+             return options;
+           }),
+           py::arg("nfe"), py::arg("method"), py::arg("prediction"), py::arg("schedule"),
+           py::arg("guidance"))
+      .def_readonly("nfe", &Options::nfe)
+      .def_readwrite("fit_samples", &Options::fit_samples)
+      .def_readwrite("iterations", &Options::iterations)
+      .def_readwrite("most_forwards", &Options::most_forwards)
+      .def_readwrite("patience", &Options::patience)
+      .def_readwrite("least_gain", &Options::least_gain)
+      .def_readwrite("seed", &Options::seed)
+      .def_readwrite("peak", &Options::peak)
+      .def_property(
+          "free_start_scale", [](const Options& o) { return o.fit.free_start_scale; },
+          [](Options& o, bool free) { o.fit.free_start_scale = free; })
+      .def_property(
+          "batch", [](const Options& o) { return o.direct.batch; },
+          [](Options& o, int64_t batch) { o.direct.batch = batch; })
+      .def_property(
+          "difference", [](const Options& o) { return o.direct.difference; },
+          [](Options& o, double difference) { o.direct.difference = difference; })
+      .def_property(
+          "time_difference", [](const Options& o) { return o.direct.time_difference; },
+          [](Options& o, double difference) { o.direct.time_difference = difference; })
+      .def("add_start",
+           [](Options& o, std::string name, NsSolver solver) {
+             o.starts.push_back({std::move(name), std::move(solver)});
+           })
+      .def("validate", &Options::validate);
+}
+
+py::dict to_dict(const DistillSummary& summary, bool interrupted) {
+  py::dict result;
+  result["solver"] = summary.solver;
+  result["start"] = summary.start;
+  result["initial_psnr"] = summary.initial_psnr;
+  result["psnr"] = summary.validation_psnr;
+  result["training_psnr"] = summary.training_psnr;
+  result["iterations"] = summary.iterations;
+  result["seconds"] = summary.seconds;
+  result["ending"] = interrupted ? "interrupted" : to_string(summary.ending);
+  result["message"] = interrupted ? "" : summary.message;
+  return result;
+}
+
+[[noreturn]] void raise_keyboard_interrupt() {
+  PyErr_SetNone(PyExc_KeyboardInterrupt);
+  throw py::error_already_set();
+}
+
+// `on_progress(what, fraction)` and `on_iteration(iteration, psnr, best_psnr) -> whether to go on`.
+py::dict distill_samples(py::object training, py::object validation, DistillOptions options,
+                         const py::function& on_progress, const py::function& on_iteration) {
+  Questions questions;
+  options.on_progress = [&](const std::string& what, double fraction) {
+    questions.ask([&] { return on_progress(what, fraction); });
+  };
+  options.on_iteration = [&](const DistillProgress& progress, const DistillState&) {
+    if (questions.interrupted()) return Verdict::stop;
+    const py::object answer = questions.ask([&] {
+      return on_iteration(progress.iteration, progress.validation_psnr, progress.best_psnr);
+    });
+    return answer.cast<bool>() ? Verdict::go_on : Verdict::stop;
+  };
+  try {
+    const ArrayObjective learnt(std::move(training), questions);
+    const ArrayObjective held_out(std::move(validation), questions);
+    const DistillSummary summary = distill(learnt, held_out, options);
+    return to_dict(summary, questions.interrupted());
+  } catch (const Error&) {
+    if (questions.interrupted()) raise_keyboard_interrupt();
+    throw;
+  }
+}
+
+// Evaluations a sample of an iteration of direct, with one trial.
+int64_t iteration_evaluations(const DistillOptions& options) {
+  NsSolver solver;
+  const int n = options.nfe;
+  for (int i = 1; i <= n + 1; ++i) solver.times.push_back(static_cast<double>(i) / (n + 1));
+  solver.a.assign(static_cast<size_t>(n), 0);
+  return evaluations_of(jacobian_changes(solver, options.direct), n) + n;
+}
+
+}  // namespace
+
+void bind_distillation(py::module_& module) {
+  bind_options(module);
+  module.def("distill", &distill_samples, py::arg("training"), py::arg("validation"),
+             py::arg("options"), py::arg("on_progress"), py::arg("on_iteration"));
+  module.def("iteration_evaluations", &iteration_evaluations);
+}
+
+}  // namespace bespoke::python
