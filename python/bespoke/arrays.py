@@ -204,7 +204,8 @@ class JaxArrays(NumPyArrays):
         return float(self.xp.finfo(x.dtype).eps)
 
     def wide(self, x: Array) -> Array:
-        return self.xp.asarray(x, dtype=np.float64 if self.jax.config.jax_enable_x64 else np.float32)
+        wide = np.float64 if self.jax.config.jax_enable_x64 else np.float32
+        return self.xp.asarray(x, dtype=wide)
 
     def rows(self, x: Array) -> Array:
         return np.asarray(x, dtype=np.float64).reshape((x.shape[0], -1))

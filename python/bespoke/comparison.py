@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass
-from typing import Any, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from bespoke import _core
 from bespoke.arrays import Array
@@ -118,11 +118,22 @@ def _contenders(solvers: Sequence[Contender], counts: List[int],
             found.extend(_named(contender, counts, field))
     if not found:
         raise Error("there is no solver to compare; name some, for instance midpoint and dpm++2m")
+    found = _told_apart(found)
     for name, solver in found:
         if solver.schedule != field.schedule:
             raise Error(f"solver {name} is for the schedule {solver.schedule.name}, the field's is "
                         f"{field.schedule.name}")
     return found
+
+
+def _told_apart(found: List[Tuple[str, Solver]]) -> List[Tuple[str, Solver]]:
+    """Solvers of one name and NFE get numbers."""
+    seen: Dict[Tuple[str, int], int] = {}
+    result = []
+    for name, solver in found:
+        times = seen[name, solver.nfe] = seen.get((name, solver.nfe), 0) + 1
+        result.append((name if times == 1 else f"{name} ({times})", solver))
+    return result
 
 
 def _named(name: str, counts: List[int], field: Field) -> List[Tuple[str, Solver]]:
@@ -141,17 +152,15 @@ def _named(name: str, counts: List[int], field: Field) -> List[Tuple[str, Solver
 def _measured(name: str, solver: Solver, field: Field, noise: Array, truth: Array,
               samples: List[int], peak: float) -> ComparisonRow:
     began = time.monotonic()
-    core = _core.NsSolver(solver.times, solver.a, solver.b, solver.start_scale)
     try:
-        x = run_solver(core, field, noise, samples, keep=False).x[-1]
+        x = run_solver(solver.core, field, noise, samples, keep=False).x[-1]
     except DivergedError:
         return ComparisonRow(name, solver.nfe, NAN, NAN, NAN, NAN, NAN, NAN, True)
     arrays = field.arrays
-    powers = arrays.squares(truth)
-    errors = arrays.squares(arrays.wide(x) - truth)
-    seconds = (time.monotonic() - began) / len(samples)
     size = float(arrays.rows(truth).shape[1])
-    errors, powers = (errors / size).clip(1e-30).tolist(), (powers / size).tolist()
+    powers = (arrays.squares(truth) / size).tolist()
+    errors = (arrays.squares(arrays.wide(x) - truth) / size).clip(1e-30).tolist()
+    seconds = (time.monotonic() - began) / len(samples)
     low, median, high = (_core.quantile(errors, part) for part in (0.05, 0.5, 0.95))
     return ComparisonRow(name, solver.nfe, _core.mean_psnr(errors, peak),
                          _core.mean_snr(errors, powers), low, median, high, seconds, False)

@@ -85,8 +85,9 @@ def distill(field: Callback, noise: Array, nfe: int = 8, *, calls: Optional[int]
             unconditional: Optional[Callback] = None, batch: Optional[int] = None,
             held_out: Optional[int] = None, tolerance: float = 1e-4,
             starts: Optional[Sequence[Union[str, Solver]]] = None, iterations: int = 0,
-            samples: int = 0, difference: Optional[float] = None, peak: float = 2.0,
-            name: Optional[str] = None, progress: ProgressLike = None) -> Result:
+            samples: int = 0, difference: Optional[float] = None,
+            time_difference: float = 0.2, peak: float = 2.0, name: Optional[str] = None,
+            progress: ProgressLike = None) -> Result:
     """Finds a better solver than fit: from the fit on by Gauss-Newton, by plain calls alone.
 
     As fit, and:
@@ -100,6 +101,8 @@ def distill(field: Callback, noise: Array, nfe: int = 8, *, calls: Optional[int]
     difference   how far numbers are changed to see their effect, of the state's root mean square;
                  by itself what suits the precision of the field's answers.
 
+    time_difference  how far times are, of the smaller gap beside them.
+
     Ctrl-C ends it with the best solver so far.
     """
     made = Field(field, noise, prediction=prediction, schedule=schedule, conditions=conditions,
@@ -107,13 +110,13 @@ def distill(field: Callback, noise: Array, nfe: int = 8, *, calls: Optional[int]
     options = _options(made, nfe, "direct", peak)
     options.iterations = int(iterations)
     options.batch = int(samples)
+    options.time_difference = float(time_difference)
     if difference is not None:
         options.difference = float(difference)
     for start in starts or []:
         solver = start if isinstance(start, Solver) else Solver.named(
             start, nfe, schedule=made.schedule, prediction=made.prediction)
-        options.add_start(solver.name, _core.NsSolver(solver.times, solver.a, solver.b,
-                                                      solver.start_scale))
+        options.add_start(solver.name, solver.core)
     search = _Search(made, noise, options, held_out, tolerance, name)
     search.budget = calls
     search.choose_difference = difference is None

@@ -132,20 +132,60 @@ class Solver:
         """The text of the file."""
         return self._file.text()
 
-    name = property(lambda self: self._file.name, doc="What it is called.")
-    nfe = property(lambda self: self._file.solver.nfe, doc="Evaluations a sample.")
-    times = property(lambda self: self._file.solver.times,
-                     doc="t_0 ... t_n, where the model is evaluated, and the end.")
-    a = property(lambda self: self._file.solver.a, doc="a_0 ... a_{n-1}.")
-    b = property(lambda self: self._file.solver.b, doc="Row i has b_i0 ... b_ii.")
-    start_scale = property(lambda self: self._file.solver.start_scale,
-                           doc="x_0 is this times the noise.")
-    prediction = property(lambda self: self._file.prediction,
-                          doc="What the model that it is for predicts.")
-    schedule = property(lambda self: self._file.schedule, doc="The path that it runs on.")
-    guidance = property(lambda self: self._file.guidance.describe(),
-                        doc="The guidance weight w that it is for; guidance_scale is 1 + w.")
-    provenance = property(lambda self: self._file.provenance, doc="Where it came from.")
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self._file.name
+
+    @property
+    def nfe(self) -> int:
+        """Evaluations a sample."""
+        return self._file.solver.nfe
+
+    @property
+    def times(self) -> List[float]:
+        """t_0 ... t_n: where the model is evaluated, and the end."""
+        return self._file.solver.times
+
+    @property
+    def a(self) -> List[float]:
+        """a_0 ... a_{n-1}."""
+        return self._file.solver.a
+
+    @property
+    def b(self) -> List[List[float]]:
+        """Row i has b_i0 ... b_ii."""
+        return self._file.solver.b
+
+    @property
+    def start_scale(self) -> float:
+        """x_0 is this times the noise."""
+        return self._file.solver.start_scale
+
+    @property
+    def prediction(self) -> str:
+        """What the model that it is for predicts."""
+        return self._file.prediction
+
+    @property
+    def schedule(self) -> Schedule:
+        """The path that it runs on."""
+        return self._file.schedule
+
+    @property
+    def guidance(self) -> Any:
+        """The guidance weight w that it is for; guidance_scale is 1 + w."""
+        return self._file.guidance.describe()
+
+    @property
+    def provenance(self) -> Dict[str, Any]:
+        """Where it came from."""
+        return self._file.provenance
+
+    @property
+    def core(self) -> "_core.NsSolver":
+        """The numbers, as the compiled module has them."""
+        return self._file.solver
 
     def sample(self, field: Callback, noise: Array, *, prediction: Optional[str] = None,
                conditions: Optional[Mapping[str, Any]] = None, guidance: GuidanceLike = 0.0,
@@ -159,18 +199,18 @@ class Solver:
         made = Field(field, noise, prediction=prediction or self.prediction,
                      schedule=self.schedule, conditions=conditions, guidance=guidance,
                      unconditional=unconditional, batch=batch)
-        run = run_solver(self._file.solver, made, noise, range(int(noise.shape[0])), keep=False,
+        run = run_solver(self.core, made, noise, range(int(noise.shape[0])), keep=False,
                          on_step=on_step)
         return run.x[-1]
 
     def lower(self, prediction: Optional[str] = None, precision: str = "float32") -> LoweredSolver:
         """The same solver on a network's raw outputs: no schedule is needed to run it."""
-        return LoweredSolver(*_core.lower(self._file.solver, prediction or self.prediction,
+        return LoweredSolver(*_core.lower(self.core, prediction or self.prediction,
                                           self.schedule, _epsilon(precision)))
 
     def lower_to_sigmas(self, precision: str = "float32") -> LoweredSolver:
         """The same in the space of sigmas, as k-diffusion and ComfyUI have it."""
-        return LoweredSolver(*_core.lower_to_sigmas(self._file.solver, self.schedule,
+        return LoweredSolver(*_core.lower_to_sigmas(self.core, self.schedule,
                                                     _epsilon(precision)))
 
     def __eq__(self, other: object) -> bool:

@@ -1,0 +1,80 @@
+"""Runs every block of Python in docs/python.md, with stand-ins for the reader's own models."""
+
+import os
+import re
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+try:
+    import numpy as np
+    import bespoke._core  # noqa: F401
+except ImportError as error:
+    print(f"skipped: {error}")
+    sys.exit(77)
+try:
+    import torch
+except ImportError:
+    torch = None
+
+from mixtures import two_gaussians
+
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "python.md"
+
+
+def sections():
+    """(heading, blocks) of the guide's second level, in order."""
+    for part in re.split(r"^## ", GUIDE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+        blocks = re.findall(r"^```python\n(.*?)^```", part, flags=re.MULTILINE | re.DOTALL)
+        if blocks:
+            yield part.splitlines()[0], blocks
+
+
+def my_network():
+    """A stand-in with classes: a flow towards a mean that its labels decide."""
+    class MyNetwork(torch.nn.Module):
+        def forward(self, x, t, labels):
+            assert x.dim() == 4 and t.shape == labels.shape == x.shape[:1]
+            s = t.reshape(-1, 1, 1, 1).clamp(0, 1)
+            return torch.tanh(labels.reshape(-1, 1, 1, 1) / 10 - x) * (1 + s)
+    return MyNetwork
+
+
+def noise_network(t, x):
+    """A stand-in that predicts the noise on the VP path of standard normal data."""
+    return bespoke.Schedule("vp").sigma(t) * x
+
+
+class Guide(unittest.TestCase):
+    def test_every_block_runs(self):
+        before = os.getcwd()
+        names = []
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+            try:
+                for heading, blocks in sections():
+                    with self.subTest(heading):
+                        self.run_section(blocks)
+                        names.append(heading)
+            finally:
+                os.chdir(before)
+        self.assertIn("Your own PyTorch model", [heading for heading, _ in sections()])
+        self.assertIn("In five lines", names)
+
+    def run_section(self, blocks):
+        if torch is None and any("torch" in block for block in blocks):
+            self.skipTest("PyTorch is not installed")
+        space = {"velocity": two_gaussians, "noise_network": noise_network}
+        if torch is not None:
+            torch.manual_seed(0)
+            space["MyNetwork"] = my_network()
+        for block in blocks:
+            exec(compile(block, str(GUIDE), "exec"), space)
+        for name in ("samples", "images", "x"):
+            if name in space:
+                self.assertTrue(np.isfinite(np.asarray(space[name])).all(), name)
+
+
+if __name__ == "__main__":
+    unittest.main()
