@@ -20,6 +20,11 @@ except ImportError:
 
 from mixtures import two_gaussians
 
+try:
+    import diffusers  # noqa: F401
+except ImportError:
+    sys.path.insert(0, str(Path(__file__).resolve().parent / "stand_in"))
+
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "python.md"
 
 
@@ -46,6 +51,29 @@ def noise_network(t, x):
     return bespoke.Schedule("vp").sigma(t) * x
 
 
+def denoiser(x, sigma):
+    """A stand-in on standard normal data."""
+    return x / (1 + sigma[:, None] ** 2)
+
+
+class Pipe:
+    """A stand-in for a pipeline of diffusers: its loop."""
+
+    def __init__(self):
+        self.scheduler = {"prediction_type": "epsilon", "num_train_timesteps": 1000}
+
+    def __call__(self, prompt, num_inference_steps):
+        self.scheduler.set_timesteps(num_inference_steps)
+        x = torch.randn(1, 4, 8, 8) * self.scheduler.init_noise_sigma
+        for t in self.scheduler.timesteps:
+            x = self.scheduler.step(0.5 * x, t, x).prev_sample
+        return x
+
+
+def needs_torch(blocks):
+    return any("torch" in block or "diffusers" in block for block in blocks)
+
+
 class Guide(unittest.TestCase):
     def test_every_block_runs(self):
         before = os.getcwd()
@@ -63,12 +91,12 @@ class Guide(unittest.TestCase):
         self.assertIn("In five lines", names)
 
     def run_section(self, blocks):
-        if torch is None and any("torch" in block for block in blocks):
+        if torch is None and needs_torch(blocks):
             self.skipTest("PyTorch is not installed")
-        space = {"velocity": two_gaussians, "noise_network": noise_network}
+        space = {"velocity": two_gaussians, "noise_network": noise_network, "denoiser": denoiser}
         if torch is not None:
             torch.manual_seed(0)
-            space["MyNetwork"] = my_network()
+            space.update(MyNetwork=my_network(), pipe=Pipe())
         for block in blocks:
             exec(compile(block, str(GUIDE), "exec"), space)
         for name in ("samples", "images", "x"):
