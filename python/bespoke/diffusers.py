@@ -59,7 +59,11 @@ class BespokeScheduler(SchedulerMixin, ConfigMixin):
         self.num_inference_steps: Optional[int] = None
         self._scale_was_read = False
         self._begin_index: Optional[int] = None
-        self._forget()
+        self._lowered: Optional[LoweredSolver] = None
+        self._step_index: Optional[int] = None
+        self._start: Optional[torch.Tensor] = None
+        self._returned: Optional[torch.Tensor] = None
+        self._outputs: List[torch.Tensor] = []
 
     @classmethod
     def from_solvers(cls, solvers: Union[SolverLike, Sequence[SolverLike]], scheduler: Any = None,
@@ -191,19 +195,14 @@ class BespokeScheduler(SchedulerMixin, ConfigMixin):
     # The run
 
     def _forget(self) -> None:
-        self._step_index: Optional[int] = None
-        self._start: Optional[torch.Tensor] = None
-        self._returned: Optional[torch.Tensor] = None
-        self._outputs: List[torch.Tensor] = []
-        if not hasattr(self, "_lowered"):
-            self._lowered: Optional[LoweredSolver] = None
+        self._step_index, self._start, self._returned, self._outputs = None, None, None, []
 
     def _begin(self, sample: torch.Tensor) -> None:
         assert self._lowered is not None
         scale = self._lowered.start_scale
         if scale != 1 and not self._scale_was_read:
-            raise Error(f"this pipeline did not multiply its noise by init_noise_sigma, {scale:.6g} "
-                        "for this solver; pass latents= times that, or take a solver whose start "
+            raise Error("this pipeline did not multiply its noise by init_noise_sigma, "
+                        f"{scale:.6g} for this solver; pass latents= times that, or take a solver whose start "
                         "scale is 1 (fit with free_start_scale=False)")
         self._step_index = 0
         self._start = sample.detach().float()
@@ -293,8 +292,8 @@ def _network_time(schedule: Schedule, t: float, levels: int) -> float:
         return levels * (1 - t)
     own = _levels(schedule)
     if own is None:
-        raise Error(f"networks of diffusers do not count time as the schedule {schedule.name} does; "
-                    "solvers for fm-ot, the ddpm schedules and tables of alphas_cumprod can be run")
+        raise Error("networks of diffusers do not count time as the schedule "
+                    f"{schedule.name} does; solvers for fm-ot, the ddpm schedules and tables of alphas_cumprod can be run")
     if own != levels:
         raise Error(f"the solver's schedule has {own} levels, the pipeline's network {levels}")
     return max(levels * (1 - t) - 1, 0.0)

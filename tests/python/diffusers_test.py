@@ -316,6 +316,64 @@ class Pipelines(unittest.TestCase):
         scale = expected.abs().max()
         np.testing.assert_allclose(found / scale, expected / scale, atol=1e-4)
 
+    def test_stable_diffusion_xl(self):
+        unet = diffusers.UNet2DConditionModel(
+            sample_size=8, in_channels=4, out_channels=4, layers_per_block=1,
+            block_out_channels=(32, 64), norm_num_groups=8, cross_attention_dim=32,
+            attention_head_dim=8, down_block_types=("DownBlock2D", "CrossAttnDownBlock2D"),
+            up_block_types=("CrossAttnUpBlock2D", "UpBlock2D"), addition_embed_type="text_time",
+            addition_time_embed_dim=8, projection_class_embeddings_input_dim=6 * 8 + 32).eval()
+        vae = diffusers.AutoencoderKL(in_channels=3, out_channels=3, latent_channels=4,
+                                      block_out_channels=(32,), norm_num_groups=8)
+        base = diffusers.EulerDiscreteScheduler(beta_start=0.00085, beta_end=0.012,
+                                                beta_schedule="scaled_linear")
+        pipe = diffusers.StableDiffusionXLPipeline(vae, None, None, None, None, unet, base)
+        pipe.set_progress_bar_config(disable=True)
+        prompt, pooled = torch.randn(1, 7, 32), torch.randn(1, 32)
+        noise = torch.randn(1, 4, 8, 8)
+        sizes = torch.tensor([[8.0, 8, 0, 0, 8, 8]])
+
+        def field(t, x):
+            return unet(x, 1000 * (1 - t) - 1, prompt,
+                        added_cond_kwargs={"text_embeds": pooled, "time_ids": sizes}).sample
+        solver = Solver.named("unipc2-bh2/karras", 5, schedule="ddpm-scaled-linear",
+                              prediction="noise")
+        pipe.scheduler = BespokeScheduler.from_solvers(solver, base)
+        found = pipe(prompt_embeds=prompt, pooled_prompt_embeds=pooled, latents=noise,
+                     guidance_scale=1.0, num_inference_steps=5, output_type="latent", height=8,
+                     width=8).images
+        expected = solver.sample(field, noise)
+        scale = expected.abs().max()
+        np.testing.assert_allclose(found / scale, expected / scale, atol=1e-4)
+
+    def test_stable_diffusion_3(self):
+        try:
+            transformer = diffusers.SD3Transformer2DModel(
+                sample_size=8, patch_size=2, in_channels=4, out_channels=4, num_layers=1,
+                attention_head_dim=16, num_attention_heads=2, joint_attention_dim=32,
+                caption_projection_dim=32, pooled_projection_dim=32, pos_embed_max_size=8).eval()
+            vae = diffusers.AutoencoderKL(in_channels=3, out_channels=3, latent_channels=4,
+                                          block_out_channels=(32,), norm_num_groups=8)
+            pipe = diffusers.StableDiffusion3Pipeline(
+                transformer, diffusers.FlowMatchEulerDiscreteScheduler(shift=3.0), vae, None, None,
+                None, None, None, None)
+        except (AttributeError, ImportError, RuntimeError, TypeError) as error:
+            self.skipTest(f"this diffusers makes no small Stable Diffusion 3: {error}")
+        pipe.set_progress_bar_config(disable=True)
+        prompt, pooled = torch.randn(1, 5, 32), torch.randn(1, 32)
+        noise = torch.randn(1, 4, 8, 8)
+
+        def field(t, x):
+            return -transformer(hidden_states=x, timestep=1000 * (1 - t),
+                                encoder_hidden_states=prompt, pooled_projections=pooled,
+                                return_dict=False)[0]
+        solver = Solver.named("ab2", 4)
+        pipe.scheduler = BespokeScheduler.from_solvers(solver, pipe.scheduler)
+        found = pipe(prompt_embeds=prompt, pooled_prompt_embeds=pooled, latents=noise,
+                     guidance_scale=1.0, num_inference_steps=4, output_type="latent", height=8,
+                     width=8).images
+        np.testing.assert_allclose(found, solver.sample(field, noise), atol=1e-4)
+
     def test_flux(self):
         try:
             transformer = diffusers.FluxTransformer2DModel(
