@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from bespoke.comparison import Comparison, ComparisonRow, compare
     from bespoke.errors import DivergedError, Error
     from bespoke.exporting import Export, ExportError, export_model
-    from bespoke.methods import Result, distill, fit
+    from bespoke.methods import distill, fit
+    from bespoke.problem import Problem, Result
     from bespoke.starting_noise import noise
     from bespoke.solver import LoweredSolver, Solver, catalogue, grids, schedules
 
@@ -26,14 +27,15 @@ _HOME = {
     "DiffusersUNet": "adapters",
     "DivergedError": "errors", "Error": "errors",
     "Export": "exporting", "ExportError": "exporting", "export_model": "exporting",
-    "Result": "methods", "distill": "methods", "fit": "methods",
+    "distill": "methods", "fit": "methods",
+    "Problem": "problem", "Result": "problem",
     "noise": "starting_noise",
     "LoweredSolver": "solver", "Schedule": "_core", "Solver": "solver", "catalogue": "solver",
     "grids": "solver", "schedules": "solver",
 }
 
 __all__ = ["Comparison", "ComparisonRow", "DiffusersUNet", "DivergedError", "Error", "Export",
-           "ExportError", "LoweredSolver", "Result", "Schedule", "Solver", "catalogue", "compare",
+           "ExportError", "LoweredSolver", "Problem", "Result", "Schedule", "Solver", "catalogue", "compare",
            "distill", "export_model", "fit", "grids", "noise", "schedules"]
 
 

@@ -11,7 +11,7 @@ from bespoke import _core
 from bespoke.arrays import Array
 from bespoke.errors import DivergedError, Error
 from bespoke.field import Callback, Field, GuidanceLike, ScheduleLike
-from bespoke.methods import Result
+from bespoke.problem import Result
 from bespoke.progress import ProgressLike, open_progress
 from bespoke.sampling import run_solver
 from bespoke.solver import Solver

@@ -19,7 +19,7 @@ from diffusers.configuration_utils import register_to_config
 from diffusers.schedulers.scheduling_utils import KarrasDiffusionSchedulers, SchedulerOutput
 
 from bespoke.errors import Error
-from bespoke.methods import Result
+from bespoke.problem import Result
 from bespoke.solver import LoweredSolver, Schedule, Solver
 
 SolverLike = Union[Solver, Result, str, "os.PathLike[str]"]

@@ -93,7 +93,7 @@ class Guide(unittest.TestCase):
     def run_section(self, blocks):
         if torch is None and needs_torch(blocks):
             self.skipTest("PyTorch is not installed")
-        space = {"velocity": two_gaussians, "noise_network": noise_network, "denoiser": denoiser}
+        space = {"bespoke": bespoke, "velocity": two_gaussians, "noise_network": noise_network, "denoiser": denoiser}
         if torch is not None:
             torch.manual_seed(0)
             space.update(MyNetwork=my_network(), pipe=Pipe())

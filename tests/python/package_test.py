@@ -283,6 +283,16 @@ class Methods(unittest.TestCase):
             bespoke.distill(two_gaussians, self.noise, nfe=4, calls=500, starts=["midpoint"],
                             progress=False)
 
+    def test_a_problem_draws_its_samples_once(self):
+        field = Counted(two_gaussians)
+        problem = bespoke.Problem(field, self.noise)
+        results = [problem.fit(3, progress=False), problem.distill(4, calls=4000, progress=False)]
+        once = results[0].reference_calls
+        self.assertEqual(results[1].reference_calls, once)
+        self.assertEqual(field.calls, sum(result.calls - once for result in results) + once)
+        alone = bespoke.distill(two_gaussians, self.noise, nfe=4, calls=4000, progress=False)
+        self.assertEqual(results[1].solver, alone.solver)
+
     def test_starts_may_be_named(self):
         result = bespoke.distill(two_gaussians, self.noise, nfe=4, progress=False,
                                  starts=["midpoint", Solver.named("euler", 4)])

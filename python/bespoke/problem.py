@@ -1,0 +1,220 @@
+"""A model with its own samples, for which solvers are looked for."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+
+from bespoke import _core
+from bespoke.arrays import Array
+from bespoke.errors import Error
+from bespoke.field import Callback, Field, GuidanceLike, ScheduleLike
+from bespoke.progress import Progress, ProgressLike, open_progress
+from bespoke.samples import Samples
+from bespoke.solver import Solver
+from bespoke.trajectories import Trajectories, reference
+
+START_GRIDS = 5  # that a fit is tried on
+LEAST_BATCH = 4  # samples below which an iteration says too little
+
+
+@dataclass(frozen=True)
+class Result:
+    """A solver and what it took to find it. PSNR is in decibels."""
+
+    solver: Solver
+    psnr: float  # on the held-out samples; on all where none were held out
+    training_psnr: float  # on the others; NaN where it was not measured
+    initial_psnr: float  # before direct, on the held-out samples
+    start: str  # what direct started from
+    iterations: int
+    calls: int  # of the model, in single samples, those for its own samples included
+    reference_calls: int
+    seconds: float
+    ending: str  # converged, iterations, forwards, interrupted or diverged
+    note: str  # what a reader should know, or empty
+
+    def __str__(self) -> str:
+        text = (f"{self.solver.nfe} evaluations reach {self.psnr:.2f} dB, in {self.calls:,} calls "
+                f"of the model ({self.reference_calls:,} for its own samples) and "
+                f"{self.seconds:.1f} s")
+        return f"{text}; {self.note}" if self.note else text
+
+
+class Problem:
+    """A model, noise, and the model's own samples from it, drawn once for any number of solvers.
+
+        problem = bespoke.Problem(field, noise)
+        results = [problem.fit(nfe) for nfe in (4, 6, 8)]
+
+    The arguments are those of bespoke.fit.
+    """
+
+    def __init__(self, field: Callback, noise: Array, *, prediction: str = "velocity",
+                 schedule: ScheduleLike = "fm-ot", conditions: Optional[Mapping[str, Any]] = None,
+                 guidance: GuidanceLike = 0.0, unconditional: Optional[Callback] = None,
+                 batch: Optional[int] = None, held_out: Optional[int] = None,
+                 tolerance: float = 1e-4, peak: float = 2.0) -> None:
+        self.field = Field(field, noise, prediction=prediction, schedule=schedule,
+                           conditions=conditions, guidance=guidance, unconditional=unconditional,
+                           batch=batch)
+        self.noise = noise
+        self.count = int(noise.shape[0])
+        self.held_out = _held_out(held_out, self.count)
+        self.tolerance = float(tolerance)
+        self.peak = float(peak)
+        self.reference_calls = 0
+        self._samples: Optional[Tuple[Samples, Samples]] = None
+
+    def fit(self, nfe: int = 8, *, free_start_scale: bool = True, name: Optional[str] = None,
+            progress: ProgressLike = None) -> Result:
+        """As bespoke.fit."""
+        options = self._options(nfe, "fit")
+        options.free_start_scale = bool(free_start_scale)
+        return _Search(self, options, name).run(progress)
+
+    def distill(self, nfe: int = 8, *, calls: Optional[int] = None,
+                starts: Optional[Sequence[Union[str, Solver]]] = None, iterations: int = 0,
+                samples: int = 0, difference: Optional[float] = None,
+                time_difference: float = 0.2, name: Optional[str] = None,
+                progress: ProgressLike = None) -> Result:
+        """As bespoke.distill; `calls` includes those for the model's own samples."""
+        options = self._options(nfe, "direct")
+        options.iterations = int(iterations)
+        options.batch = int(samples)
+        options.time_difference = float(time_difference)
+        if difference is not None:
+            options.difference = float(difference)
+        for start in starts or []:
+            solver = start if isinstance(start, Solver) else Solver.named(
+                start, nfe, schedule=self.field.schedule, prediction=self.field.prediction)
+            options.add_start(solver.name, solver.core)
+        search = _Search(self, options, name)
+        search.budget = calls
+        search.choose_difference = difference is None
+        search.fits = not starts
+        return search.run(progress)
+
+    def samples(self, shown: Progress) -> Tuple[Samples, Samples]:
+        """The first samples to learn from, the last to measure by."""
+        if self._samples is None:
+            before = self.field.calls
+            self._samples = self._draw(shown)
+            self.reference_calls = self.field.calls - before
+        return self._samples
+
+    def _draw(self, shown: Progress) -> Tuple[Samples, Samples]:
+        numbers = list(range(self.count))
+        learnt = numbers[:self.count - self.held_out]
+        arrays = self.field.arrays
+        shown.say("the model's own samples")
+        truth = reference(
+            self.field, self.noise, numbers, self.tolerance, record=True,
+            on_progress=lambda done: shown.say(f"the model's own samples, {done:.0%}"))
+
+        def part(chosen: List[int], trajectories: Optional[Trajectories]) -> Samples:
+            return Samples(self.field, arrays.take(self.noise, chosen), chosen,
+                           arrays.take(truth.x, chosen), trajectories)
+
+        training = part(learnt, truth.trajectories)
+        return training, part(numbers[len(learnt):], None) if self.held_out else training
+
+    def _options(self, nfe: int, method: str) -> "_core.DistillOptions":
+        options = _core.DistillOptions(nfe=nfe, method=method, prediction=self.field.prediction,
+                                       schedule=self.field.schedule, guidance=self.field.guidance)
+        options.peak = self.peak
+        options.validate()
+        return options
+
+
+class _Search:
+    """One fit or distillation by the method of the core."""
+
+    def __init__(self, problem: Problem, options: "_core.DistillOptions",
+                 name: Optional[str]) -> None:
+        options.validate()
+        self.problem = problem
+        self.options = options
+        self.name = name
+        self.budget: Optional[int] = None
+        self.choose_difference = False
+        self.fits = True
+
+    def run(self, progress: ProgressLike) -> Result:
+        problem, field, began = self.problem, self.problem.field, time.monotonic()
+        with open_progress(progress) as shown:
+            field.on_calls = shown.add
+            training, validation = problem.samples(shown)
+            before = field.calls
+            self._prepare(training, validation)
+            shown.say("fit" if self.fits else "start")
+            summary = _core.distill(training, validation, self.options,
+                                    lambda what, fraction: shown.say(what),
+                                    _iteration_teller(shown))
+        calls = problem.reference_calls + field.calls - before
+        return self._result(summary, calls, time.monotonic() - began)
+
+    def _prepare(self, training: Samples, validation: Samples) -> None:
+        """What depends on how precise the field turned out, and on what was spent already."""
+        field, options = self.problem.field, self.options
+        if self.choose_difference:
+            # The error of a difference quotient is about epsilon / h + h.
+            options.difference = max(options.difference, field.epsilon ** 0.5)
+        if self.budget is None:
+            return
+        # A guided evaluation is two calls.
+        calls_each = field.calls / max(1, field.evaluations)
+        n, learnt, measured = options.nfe, training.count, validation.count
+        fits = START_GRIDS * n * min(learnt, options.fit_samples) if self.fits else 0
+        # Measured at the start, after the last iteration and twice after the last fit of all.
+        ends = n * (3 * measured + 2 * learnt)
+        left = int((self.budget - self.problem.reference_calls) / calls_each) - fits - ends
+        each = _core.iteration_evaluations(options)
+        wanted = options.batch or min(16, learnt)
+        options.batch = min(wanted, max(LEAST_BATCH, (left - n * measured) // each))
+        iteration = options.batch * each + n * measured
+        if left >= iteration:
+            options.most_forwards = max(1, left - iteration + 1)
+        elif self.fits:
+            self.options = self.problem._options(n, "fit")
+        else:
+            raise Error(f"calls = {self.budget} does not suffice for one iteration; at least "
+                        f"{self.budget + int((iteration - left) * calls_each):,} are needed")
+
+    def _result(self, summary: Dict[str, Any], calls: int, seconds: float) -> Result:
+        problem, field = self.problem, self.problem.field
+        provenance = {"made by": f"bespoke-solvers {_core.__version__}", "start": summary["start"],
+                      "psnr": summary["psnr"], "samples": problem.count - problem.held_out,
+                      "held out": problem.held_out, "tolerance": problem.tolerance, "calls": calls}
+        solver = Solver.made(self.name or f"bns-nfe{self.options.nfe}", summary["solver"],
+                             field.prediction, field.schedule, field.guidance,
+                             {key: value for key, value in provenance.items() if value == value})
+        return Result(solver=solver, psnr=summary["psnr"], training_psnr=summary["training_psnr"],
+                      initial_psnr=summary["initial_psnr"], start=summary["start"],
+                      iterations=summary["iterations"], calls=calls,
+                      reference_calls=problem.reference_calls, seconds=seconds,
+                      ending=summary["ending"], note=self._note(summary))
+
+    def _note(self, summary: Dict[str, Any]) -> str:
+        if summary["ending"] == "interrupted":
+            return "interrupted: this is the best solver so far"
+        if summary["message"]:
+            return f"it diverged and this is the best before that ({summary['message']})"
+        if self.budget is not None and summary["iterations"] == 0:
+            return f"{self.budget:,} calls suffice for the fit alone"
+        return ""
+
+
+def _iteration_teller(shown: Progress) -> Any:
+    def tell(iteration: int, psnr: float, best: float) -> bool:
+        shown.say(f"iteration {iteration}, {best:.2f} dB")
+        return True
+    return tell
+
+
+def _held_out(held_out: Optional[int], count: int) -> int:
+    chosen = count // 4 if held_out is None else int(held_out)
+    if chosen < 0 or chosen >= count:
+        raise Error(f"held_out must leave a sample to learn from, found {chosen} of {count}")
+    return chosen
