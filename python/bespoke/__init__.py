@@ -35,8 +35,8 @@ _HOME = {
 }
 
 __all__ = ["Comparison", "ComparisonRow", "DiffusersUNet", "DivergedError", "Error", "Export",
-           "ExportError", "LoweredSolver", "Problem", "Result", "Schedule", "Solver", "catalogue", "compare",
-           "distill", "export_model", "fit", "grids", "noise", "schedules"]
+           "ExportError", "LoweredSolver", "Problem", "Result", "Schedule", "Solver", "catalogue",
+           "compare", "distill", "export_model", "fit", "grids", "noise", "schedules"]
 
 
 def __getattr__(name: str) -> Any:

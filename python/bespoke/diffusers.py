@@ -142,7 +142,7 @@ class BespokeScheduler(SchedulerMixin, ConfigMixin):
         self._lowered = lowered
         self.num_inference_steps = num_inference_steps
         levels = int(self.config.num_train_timesteps)
-        numbers = [_network_time(solver.schedule, t, levels) for t in lowered.times[:-1]]
+        numbers = [network_time(solver.schedule, t, levels) for t in lowered.times[:-1]]
         self.timesteps = torch.tensor(numbers, dtype=torch.float32, device=device)
         self.sigmas = torch.tensor(lowered.sigmas, dtype=torch.float32)
         self._forget()
@@ -162,7 +162,7 @@ class BespokeScheduler(SchedulerMixin, ConfigMixin):
             raise Error(f"all {self.num_inference_steps} steps were taken; call set_timesteps to "
                         "begin again")
         self._check_untouched(sample)
-        self._outputs.append(self._first_half(model_output, sample).detach())
+        self._outputs.append(own_part(model_output, sample).detach())
         state = self._combined(index).to(model_output.dtype)
         self._returned = state
         self._step_index = index + 1
@@ -202,8 +202,8 @@ class BespokeScheduler(SchedulerMixin, ConfigMixin):
         scale = self._lowered.start_scale
         if scale != 1 and not self._scale_was_read:
             raise Error("this pipeline did not multiply its noise by init_noise_sigma, "
-                        f"{scale:.6g} for this solver; pass latents= times that, or take a solver whose start "
-                        "scale is 1 (fit with free_start_scale=False)")
+                        f"{scale:.6g} for this solver; pass latents= times that, or take a "
+                        "solver whose start scale is 1 (fit with free_start_scale=False)")
         self._step_index = 0
         self._start = sample.detach().float()
         self._outputs = []
@@ -216,16 +216,6 @@ class BespokeScheduler(SchedulerMixin, ConfigMixin):
             raise Error("the state was edited between steps, by a callback or an inpainting mask; "
                         "this solver makes its next state of the noise and the outputs alone and "
                         "would drop the edit, so use another scheduler for this")
-
-    @staticmethod
-    def _first_half(output: torch.Tensor, sample: torch.Tensor) -> torch.Tensor:
-        """Without the learned variance that some networks put behind their prediction."""
-        if output.shape == sample.shape:
-            return output
-        if output.dim() > 1 and output.shape[1] == 2 * sample.shape[1]:
-            return output[:, :sample.shape[1]]
-        raise Error(f"the network's output has the shape {tuple(output.shape)}, the state "
-                    f"{tuple(sample.shape)}")
 
     def _combined(self, index: int) -> torch.Tensor:
         assert self._lowered is not None and self._start is not None
@@ -258,7 +248,17 @@ class BespokeScheduler(SchedulerMixin, ConfigMixin):
         if flow != (kind == "flow_prediction"):
             raise Error(f"solver {solver.name} is for the path {solver.schedule.name}, which does "
                         f"not go with the prediction_type {kind!r} of the pipeline")
-        _network_time(solver.schedule, 0.5, int(self.config.num_train_timesteps))
+        network_time(solver.schedule, 0.5, int(self.config.num_train_timesteps))
+
+
+def own_part(output: torch.Tensor, sample: torch.Tensor) -> torch.Tensor:
+    """Without the learned variance that some networks put behind their prediction."""
+    if output.shape == sample.shape:
+        return output
+    if output.dim() > 1 and output.shape[1] == 2 * sample.shape[1]:
+        return output[:, :sample.shape[1]]
+    raise Error(f"the network's output has the shape {tuple(output.shape)}, the state "
+                f"{tuple(sample.shape)}")
 
 
 def _solver(given: SolverLike) -> Solver:
@@ -286,14 +286,15 @@ def _levels(schedule: Schedule) -> Optional[int]:
     return int(description["steps"]) if "steps" in description else None
 
 
-def _network_time(schedule: Schedule, t: float, levels: int) -> float:
+def network_time(schedule: Schedule, t: float, levels: int) -> float:
     """How networks in diffusers count time: levels * sigma on flow paths, the index otherwise."""
     if schedule.name == "fm-ot":
         return levels * (1 - t)
     own = _levels(schedule)
     if own is None:
         raise Error("networks of diffusers do not count time as the schedule "
-                    f"{schedule.name} does; solvers for fm-ot, the ddpm schedules and tables of alphas_cumprod can be run")
+                    f"{schedule.name} does; solvers for fm-ot, the ddpm schedules and tables of "
+                    "alphas_cumprod can be run")
     if own != levels:
         raise Error(f"the solver's schedule has {own} levels, the pipeline's network {levels}")
     return max(levels * (1 - t) - 1, 0.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from bespoke import _core
 from bespoke.arrays import Array
@@ -64,6 +64,8 @@ class Problem:
         self.held_out = _held_out(held_out, self.count)
         self.tolerance = float(tolerance)
         self.peak = float(peak)
+        self.together = False  # whether the field takes one time for all its samples
+        self.extra_calls: Callable[[], int] = lambda: 0  # that the field makes unasked, so far
         self.reference_calls = 0
         self._samples: Optional[Tuple[Samples, Samples]] = None
 
@@ -99,10 +101,14 @@ class Problem:
     def samples(self, shown: Progress) -> Tuple[Samples, Samples]:
         """The first samples to learn from, the last to measure by."""
         if self._samples is None:
-            before = self.field.calls
             self._samples = self._draw(shown)
-            self.reference_calls = self.field.calls - before
+            self.reference_calls = self.calls
         return self._samples
+
+    @property
+    def calls(self) -> int:
+        """Of the model so far, in single samples."""
+        return self.field.calls + self.extra_calls()
 
     def _draw(self, shown: Progress) -> Tuple[Samples, Samples]:
         numbers = list(range(self.count))
@@ -110,7 +116,7 @@ class Problem:
         arrays = self.field.arrays
         shown.say("the model's own samples")
         truth = reference(
-            self.field, self.noise, numbers, self.tolerance, record=True,
+            self.field, self.noise, numbers, self.tolerance, record=True, together=self.together,
             on_progress=lambda done: shown.say(f"the model's own samples, {done:.0%}"))
 
         def part(chosen: List[int], trajectories: Optional[Trajectories]) -> Samples:
@@ -142,17 +148,17 @@ class _Search:
         self.fits = True
 
     def run(self, progress: ProgressLike) -> Result:
-        problem, field, began = self.problem, self.problem.field, time.monotonic()
+        problem, began = self.problem, time.monotonic()
         with open_progress(progress) as shown:
-            field.on_calls = shown.add
+            problem.field.on_calls = shown.add
             training, validation = problem.samples(shown)
-            before = field.calls
+            before = problem.calls
             self._prepare(training, validation)
             shown.say("fit" if self.fits else "start")
             summary = _core.distill(training, validation, self.options,
                                     lambda what, fraction: shown.say(what),
                                     _iteration_teller(shown))
-        calls = problem.reference_calls + field.calls - before
+        calls = problem.reference_calls + problem.calls - before
         return self._result(summary, calls, time.monotonic() - began)
 
     def _prepare(self, training: Samples, validation: Samples) -> None:

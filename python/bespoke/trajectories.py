@@ -43,15 +43,20 @@ class Recorded:
 class Trajectories:
     """x(t) of some samples at any time, without evaluations."""
 
-    def __init__(self, field: Field, samples: List[Recorded]) -> None:
+    def __init__(self, field: Field, recorded: List[Recorded], together: bool) -> None:
         self._field = field
-        self._samples = samples
+        self._recorded = recorded
+        self._together = together  # one record holds all samples
 
     def state_at(self, t: float, samples: Sequence[int], like: Array) -> Array:
         """x(t) of these samples, [samples, ...] in the type and on the device of `like`."""
+        arrays = self._field.arrays
         r, scale = self._field.straight_point(t)
-        states = [self._samples[k].at(self._field, r) for k in samples]
-        return self._field.arrays.cast(self._field.arrays.concatenate(states), like) * scale
+        if self._together:
+            states = arrays.take(self._recorded[0].at(self._field, r)[0], samples)
+        else:
+            states = arrays.concatenate([self._recorded[k].at(self._field, r) for k in samples])
+        return arrays.cast(states, like) * scale
 
 
 class Reference(NamedTuple):
@@ -63,9 +68,13 @@ class Reference(NamedTuple):
 
 
 def reference(field: Field, noise: Array, samples: Sequence[int], tolerance: float,
-              record: bool = False,
-              on_progress: Optional[Callable[[float], None]] = None) -> Reference:
-    """Integrates the field from t = 0 to 1, every sample with steps of its own."""
+              record: bool = False, on_progress: Optional[Callable[[float], None]] = None,
+              together: bool = False) -> Reference:
+    """Integrates the field from t = 0 to 1, every sample with steps of its own.
+
+    `together` gives all the same steps, by their mean error: for fields that take one time for a
+    whole batch.
+    """
     arrays = field.arrays
     before = field.evaluations
     first, last, bridges_start, bridges_end = field.crossing()
@@ -73,7 +82,8 @@ def reference(field: Field, noise: Array, samples: Sequence[int], tolerance: flo
     if bridges_start:
         x = field.bridge(x, 0.0, first, first, samples)
     (r_first, s_first), (r_last, s_last) = field.straight_point(first), field.straight_point(last)
-    run = _AdaptiveRun(field, x * (1 / s_first), samples, (r_first, r_last), tolerance, record)
+    run = _AdaptiveRun(field, x * (1 / s_first), samples, (r_first, r_last), tolerance, record,
+                       together)
     x = run.finish(on_progress) * s_last
     if bridges_end:
         x = field.bridge(x, last, 1.0, last, samples)
@@ -87,25 +97,27 @@ def reference(field: Field, noise: Array, samples: Sequence[int], tolerance: flo
         if bridged:
             r, scale = field.straight_point(t)
             run.bridge(r, states * (1 / scale), front=t == 0.0)
-    return Reference(x, Trajectories(field, run.recorded), spent)
+    return Reference(x, Trajectories(field, run.recorded, together), spent)
 
 
 class _AdaptiveRun:
-    """The arrays of a Dormand-Prince run: rows are the samples still on their way."""
+    """The arrays of a Dormand-Prince run: rows are the samples still on their way, or all samples
+    together as one row."""
 
     def __init__(self, field: Field, x: Array, samples: Sequence[int], span: Tuple[float, float],
-                 tolerance: float, record: bool) -> None:
+                 tolerance: float, record: bool, together: bool) -> None:
         self._field = field
         self._arrays = field.arrays
         self._samples = list(samples)
         self._tolerance = tolerance
-        self._control = _core.DormandPrince(len(samples), tolerance, span[0], span[1],
-                                            MOST_EVALUATIONS)
-        self._x = x
+        self._together = together
+        rows = 1 if together else len(samples)
+        self._control = _core.DormandPrince(rows, tolerance, span[0], span[1], MOST_EVALUATIONS)
+        self._x = self._rows(x)
         self._slopes: List[Array] = []
-        self._results: List[Optional[Array]] = [None] * len(samples)
+        self._results: List[Optional[Array]] = [None] * rows
         self._record = record
-        self.recorded = [Recorded() for _ in samples]
+        self.recorded = [Recorded() for _ in range(rows)]
 
     def finish(self, on_progress: Optional[Callable[[float], None]]) -> Array:
         if not self._control.done:
@@ -115,14 +127,21 @@ class _AdaptiveRun:
             self._retire()
             if on_progress is not None:
                 on_progress(self._control.progress)
-        return self._arrays.concatenate(self._results)
+        x = self._arrays.concatenate(self._results)
+        return x[0] if self._together else x
 
     def bridge(self, r: float, states: Array, front: bool) -> None:
-        states = self._kept(states)
+        states = self._kept(self._rows(states))
         for k, recorded in enumerate(self.recorded):
             recorded.bridge(r, states[k:k + 1], front)
 
+    def _rows(self, x: Array) -> Array:
+        return x[None] if self._together else x
+
     def _evaluate(self, x: Array, times: Sequence[float]) -> Array:
+        if self._together:
+            u = self._field.straight_velocity(x[0], times, self._samples)
+            return self._arrays.wide(u)[None]
         samples = [self._samples[k] for k in self._control.active]
         return self._arrays.wide(self._field.straight_velocity(x, times, samples))
 

@@ -4,6 +4,7 @@ import os
 import re
 import sys
 import tempfile
+import types
 import unittest
 from pathlib import Path
 
@@ -60,13 +61,18 @@ class Pipe:
     """A stand-in for a pipeline of diffusers: its loop."""
 
     def __init__(self):
-        self.scheduler = {"prediction_type": "epsilon", "num_train_timesteps": 1000}
+        config = {"beta_schedule": "scaled_linear", "beta_start": 0.00085, "beta_end": 0.012,
+                  "prediction_type": "epsilon", "num_train_timesteps": 1000}
+        self.scheduler = types.SimpleNamespace(config=config)
 
-    def __call__(self, prompt, num_inference_steps):
+    def __call__(self, prompt, num_inference_steps, guidance_scale=1.0):
+        prompts = [prompt] if isinstance(prompt, str) else prompt
         self.scheduler.set_timesteps(num_inference_steps)
-        x = torch.randn(1, 4, 8, 8) * self.scheduler.init_noise_sigma
+        x = torch.randn(len(prompts), 4, 8, 8) * self.scheduler.init_noise_sigma
+        sigma = bespoke.Schedule("ddpm-scaled-linear").sigma
         for t in self.scheduler.timesteps:
-            x = self.scheduler.step(0.5 * x, t, x).prev_sample
+            output = sigma(1 - (float(t) + 1) / 1000) * x + 0.01 * guidance_scale * torch.tanh(x)
+            x = self.scheduler.step(output, t, x).prev_sample
         return x
 
 
@@ -93,7 +99,8 @@ class Guide(unittest.TestCase):
     def run_section(self, blocks):
         if torch is None and needs_torch(blocks):
             self.skipTest("PyTorch is not installed")
-        space = {"bespoke": bespoke, "velocity": two_gaussians, "noise_network": noise_network, "denoiser": denoiser}
+        space = {"bespoke": bespoke, "velocity": two_gaussians, "noise_network": noise_network,
+                 "denoiser": denoiser}
         if torch is not None:
             torch.manual_seed(0)
             space.update(MyNetwork=my_network(), pipe=Pipe())
