@@ -3,13 +3,19 @@
 #include <torch/version.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <system_error>
 
 #include "bespoke/base/error.h"
+#include "bespoke/base/json_checks.h"
+#include "bespoke/base/message.h"
 #include "bespoke/base/progress.h"
 #include "bespoke/base/text.h"
 #include "bespoke/version.h"
 #include "commands/commands.h"
+#include "options/number_checks.h"
 #include "runs/invocation.h"
 
 namespace bespoke {
@@ -111,6 +117,7 @@ int parse_and_run(const std::vector<std::string>& arguments) {
   add_distill_command(app);
   add_train_command(app);
   add_demo_command(app);
+  check_numbers(app);
   check_command(app, arguments);
   record_invocation(arguments);
   try {
@@ -128,11 +135,18 @@ int parse_and_run(const std::vector<std::string>& arguments) {
 }
 
 // LibTorch appends a stack trace; the first line is what went wrong.
+std::string first_line(const std::exception& error) {
+  if (const auto* json = dynamic_cast<const nlohmann::json::exception*>(&error)) {
+    return plain_words(*json);
+  }
+  const std::string line = split(error.what(), '\n').front();
+  return line.empty() ? "an error without a reason" : line;
+}
+
 int report_other(const std::exception& error) {
   const bool memory = is_out_of_memory(error);
-  fmt::print(stderr, "bespoke: {}\n",
-             memory ? "out of memory; use a smaller --batch or --count"
-                    : split(error.what(), '\n').front());
+  say("bespoke: {}",
+      memory ? "out of memory; use a smaller --batch or --count" : first_line(error));
   return static_cast<int>(memory ? ErrorKind::device : ErrorKind::failed);
 }
 
@@ -141,14 +155,19 @@ std::string hint(const Error& error) {
   return error.kind() == ErrorKind::device && is_out_of_memory(error) ? " (--dtype bf16)" : "";
 }
 
+// What a shell reports of a program whose reader went away.
+constexpr int kReaderGone = 128 + SIGPIPE;
+
 // Output that could not be written is a failure, however well the work went.
 void flush_output() {
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    if (errno == EPIPE) throw std::system_error(EPIPE, std::generic_category());
     throw Error(ErrorKind::failed, "cannot write the output; is the disk full?");
   }
 }
 
 int run(int argc, char** argv) {
+  guard_standard_streams();
   catch_interrupts();
   try {
     const int code = parse_and_run({argv + 1, argv + argc});
@@ -156,8 +175,11 @@ int run(int argc, char** argv) {
     flush_output();
     return code;
   } catch (const Error& error) {
-    fmt::print(stderr, "bespoke: {}{}\n", error.what(), hint(error));
+    say("bespoke: {}{}", error.what(), hint(error));
     return error.exit_code();
+  } catch (const std::system_error& error) {
+    // Who reads only the head of a list wants no word about the rest.
+    return error.code().value() == EPIPE ? kReaderGone : report_other(error);
   } catch (const std::exception& error) {
     return report_other(error);
   }

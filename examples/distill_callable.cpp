@@ -19,5 +19,6 @@ int main() {
   options.nfe = 4;
   const DistillSummary result = distill(model, options);
   std::puts(result.brief_report().c_str());
-  write_solver_file("mine.solver.json", {"mine", result.solver, {Prediction::velocity, path, {}}});
+  write_solver_file("mine.solver.json",
+                    {"mine", {Prediction::velocity, path, {}}, {{result.solver}}});
 }

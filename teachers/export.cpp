@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "bespoke/base/file.h"
+#include "bespoke/base/json_checks.h"
 
 namespace bespoke {
 
@@ -98,7 +99,7 @@ std::string teacher_card_text(const ModelCard& card, const NetworkShape& shape) 
   if (!card.licence.empty()) json["licence"] = card.licence;
   if (!card.source.empty()) json["source"] = card.source;
   if (card.sample_rate > 0) json["sample_rate"] = card.sample_rate;
-  return json.dump(2) + "\n";
+  return json_text(json, 2) + "\n";
 }
 
 }  // namespace bespoke

@@ -31,6 +31,7 @@ struct CallReport {
   double seconds;           // per sample and evaluation, in the batch
   double megabytes;         // of memory, at most
   double batch_difference;  // largest, between a sample alone and in the batch
+  bool finite;              // on noise
   bool differentiable;      // in x
 };
 
@@ -68,6 +69,7 @@ CallReport call_network(const OpenModel& open, const Conditions& conditions, int
     report.seconds = seconds_of([&] { call(count); }) / static_cast<double>(count);
     alone = call(1);
   }
+  report.finite = together.isfinite().all().item<bool>();
   report.batch_difference = relative_difference(together.slice(0, 0, 1), alone);
   const auto input = x.slice(0, 0, 1).clone().requires_grad_(true);
   const auto output = open.model->predict(input, t.slice(0, 0, 1), slice(conditions, 0, 1));
@@ -88,6 +90,13 @@ void print_call(const OpenModel& open, const CallReport& report, int64_t count) 
              1e3 * report.seconds, count, report.megabytes);
   fmt::print("  batch        a sample alone and in the batch differ by {:.1e}\n",
              report.batch_difference);
+  const NetworkHabits habits = network_habits(*open.network);
+  if (habits.writes_input) {
+    fmt::print("  input        it writes into its input: it is given a copy\n");
+  }
+  if (habits.returns_buffer) {
+    fmt::print("  output       it returns a tensor that it keeps: its output is copied\n");
+  }
   fmt::print("  gradient     {}\n", report.differentiable
                                         ? "differentiable in x: it can be distilled"
                                         : "not differentiable in x: it cannot be distilled");
@@ -161,6 +170,12 @@ void run_check(const CheckCommandOptions& options) {
   const int64_t batch = std::min(options.count, options.model.batch);
   const CallReport report = call_network(open, slice(conditions, 0, batch), batch);
   print_call(open, report, batch);
+  if (!report.finite) {
+    throw bad_input(
+        "{}: the network returns NaN or infinity for noise at t = 0.5; check its weights and "
+        "--dtype",
+        open.name);
+  }
   if (!(report.batch_difference < kBatchTolerance)) {
     throw bad_input(
         "{}: a sample's output changes with the batch it is in; export the network in eval mode, "
@@ -198,7 +213,9 @@ void add_check_command(CLI::App& app) {
   auto options = std::make_shared<CheckCommandOptions>();
   auto* command = app.add_subcommand(
       "check",
-      "Load a model card, run the network and test whether the card tells the truth about it.\n\n"
+      "Load a model card, run the network and test whether the card tells the truth about it.\n"
+      "A TorchScript file is a program: it can read and write files when it is run. Run only those "
+      "you trust.\n\n"
       "Examples:\n  bespoke check model.json\n"
       "  bespoke check model.json --cond text=prompts.safetensors --device cuda:0");
   command->add_option("MODEL", options->model.model, "a model card (model.json)")->required();

@@ -6,15 +6,18 @@
 #include <optional>
 
 #include "bespoke/base/error.h"
+#include "bespoke/base/message.h"
 #include "bespoke/base/progress.h"
 #include "bespoke/base/text.h"
 #include "bespoke/measure/best_of_catalogue.h"
 #include "bespoke/measure/compare.h"
+#include "bespoke/model/guidance.h"
 #include "bespoke/report/table.h"
 #include "bespoke/sample/in_batches.h"
 #include "commands/commands.h"
 #include "options/cache_options.h"
 #include "options/condition_options.h"
+#include "options/decode_options.h"
 #include "options/feature_options.h"
 #include "options/format_options.h"
 #include "options/model_options.h"
@@ -76,7 +79,7 @@ void add_by_name(const std::string& text, const CompareCommandOptions& options,
   const CatalogueEntry entry = entry_of(typed);
   const auto add = [&](int64_t nfe) {
     const SolverFile file = resolve(text, static_cast<int>(nfe), field, own);
-    contenders.solvers.push_back({to_string(completed(text, own)), file.solver});
+    contenders.solvers.push_back({to_string(completed(text, own)), file.at()});
   };
   const size_t before = contenders.solvers.size();
   for (const int64_t nfe : nfes) {
@@ -84,6 +87,30 @@ void add_by_name(const std::string& text, const CompareCommandOptions& options,
   }
   // None fits: building the first one says which would.
   if (contenders.solvers.size() == before) add(nfes.front());
+}
+
+// The solvers of a file of as many evaluations as are asked for, or its only one.
+void add_file(const std::string& text, const FieldDescription& field,
+              const std::vector<int64_t>& nfes, Contenders& contenders) {
+  const SolverFile file = finished(text, field);
+  contenders.files[text] = file;
+  if (file.solvers.size() == 1) {
+    contenders.solvers.push_back({text, file.at()});
+    return;
+  }
+  std::vector<int64_t> missing;
+  for (const int64_t nfe : nfes) {
+    if (file.has(static_cast<int>(nfe))) {
+      contenders.solvers.push_back({text, file.at(static_cast<int>(nfe))});
+    } else {
+      missing.push_back(nfe);
+    }
+  }
+  if (missing.empty()) return;
+  const std::string found = fmt::format("{} has no solver of {} evaluations; it has {}", text,
+                                        fmt::join(missing, ", "), fmt::join(file.nfes(), ", "));
+  if (contenders.solvers.empty()) throw bad_input("{}", found);
+  say("bespoke: {}", found);
 }
 
 // Pairs that `best` is chosen on: of another seed than any figure.
@@ -95,6 +122,10 @@ Pairs selection_pairs(const CompareCommandOptions& options, const OpenModel& ope
   source.count = kCount;
   source.tolerances = {options.tolerance, options.tolerance};
   source.conditions = read_conditions(open.card.conditions, options.samples.conditions, kCount);
+  if (const auto& range = open.guidance.range) {
+    source.conditions[kGuidanceCondition] =
+        guidance_weights(*range, static_cast<uint64_t>(kSeed), 0, kCount);
+  }
   PairRun run;
   run.batch = options.model.batch;
   run.device = open.device;
@@ -117,9 +148,9 @@ void add_best(const CompareCommandOptions& options, const OpenModel& open,
   }
 }
 
-// Every solver at every NFE it can spend; a file at its own, which joins the list. The search for
-// `best` takes long, so it comes when all the others are known to be there; rows keep the order of
-// the list.
+// Every solver at every NFE it can spend; the only solver of a file at its own, which joins the
+// list. The search for `best` takes long, so it comes when all the others are known to be there;
+// rows keep the order of the list.
 Contenders find_contenders(const CompareCommandOptions& options, const OpenModel& open,
                            std::vector<int64_t>& nfes) {
   const std::vector<int64_t> asked = nfes;
@@ -131,10 +162,8 @@ Contenders find_contenders(const CompareCommandOptions& options, const OpenModel
       add_by_name(texts[i], options, open.field(), asked, parts[i]);
       continue;
     }
-    const SolverFile file = resolve(texts[i], 0, open.field(), {});
-    parts[i].files[texts[i]] = file;
-    parts[i].solvers.push_back({texts[i], file.solver});
-    nfes.push_back(file.solver.nfe());
+    add_file(texts[i], open.field(), asked, parts[i]);
+    for (const auto& added : parts[i].solvers) nfes.push_back(added.solver.nfe());
   }
   for (size_t i = 0; i < texts.size(); ++i) {
     if (texts[i] == kBest) add_best(options, open, asked, parts[i]);
@@ -283,6 +312,13 @@ std::string real_distance_title(const PreparedComparison& work, const Comparison
       *result.figures.reference_frechet_to_real);
 }
 
+// Where each sample has its own w; empty otherwise.
+std::string render_by_guidance(const Comparison& figures, TableFormat format) {
+  if (figures.guidance_bins.empty()) return "";
+  return "\n" + figures_by_guidance(figures).render(
+                    format, "PSNR in dB by guidance w (guidance_scale is 1 + w)");
+}
+
 // For people: one table, or one for each kind of figure by NFE.
 std::string render_for_people(const PreparedComparison& work, const ComparisonResult& result,
                               const CompareCommandOptions& options, TableFormat format,
@@ -294,7 +330,8 @@ std::string render_for_people(const PreparedComparison& work, const ComparisonRe
   if (options.details) {
     if (!to_reference.empty()) title += "\nfd_ref: " + to_reference;
     if (!to_real.empty()) title += "\nfd_real: " + to_real;
-    return all_figures(result.figures, work.chosen.title, true).render(format, title);
+    return all_figures(result.figures, work.chosen.title, true).render(format, title) +
+           render_by_guidance(result.figures, format);
   }
   std::string text = figures_by_nfe(result.figures, nfes, psnr_cell).render(format, title);
   const auto add = [&](const std::string& heading,
@@ -305,7 +342,7 @@ std::string render_for_people(const PreparedComparison& work, const ComparisonRe
   };
   add(to_reference, &ComparisonRow::frechet_to_reference);
   add(to_real, &ComparisonRow::frechet_to_real);
-  return text;
+  return text + render_by_guidance(result.figures, format);
 }
 
 void run_compare(const CompareCommandOptions& options) {
@@ -343,7 +380,7 @@ void add_compare_command(CLI::App& app) {
       "8\n"
       "  bespoke compare --nfe 8 --details\n"
       "  bespoke compare --format csv > figures.csv\n"
-      "  bespoke compare --model model.json --solvers euler,midpoint,run/bns-nfe8.solver.json "
+      "  bespoke compare --model model.json --solvers euler,midpoint,run/bns.solver.json "
       "--nfe 4-24+4 --report report.html\n"
       "  bespoke compare --model model.json --count 10000 --features inception.pt "
       "--features-range 0,1 --features-size 299 --real images.zip");
@@ -368,6 +405,7 @@ void add_compare_command(CLI::App& app) {
       "--real", options->real,
       "real data to take distances to as well: a folder or .zip of images or sounds, "
       "or a .safetensors or .npy file of samples");
+  add_decode_option(*command);
   options->cache.add_to(*command);
   options->report.add_to(*command);
   add_format_option(*command, options->format);

@@ -58,7 +58,7 @@ Arguments compare_step(const DemoCommandOptions& options) {
   return split_words(
       std::string("compare --model {model} --cond y=0-9 --count 72 --tolerance 1e-4 --nfe 4,8,16 "
                   "--solvers euler,midpoint,heun,dpm++2m,unipc2-bh2,best,"
-                  "{output}/run/bns-nfe8.solver.json --features {features} "
+                  "{output}/run/bns.solver.json --features {features} "
                   "--report {output}/report.html") +
           (charts_are_built() ? " --png {output}/pictures" : ""),
       options);
@@ -84,10 +84,9 @@ void run_demo(const DemoCommandOptions& options) {
   run_step(
       "2. How near it, the usual solvers and the best of all the catalogue come, on other noise:",
       compare_step(options));
-  const auto file = read_solver_file(options.output + "/run/bns-nfe8.solver.json");
-  fmt::print(
-      "\nThe solver is {} numbers in {}/run/bns-nfe8.solver.json\nThe report is {}/report.html\n",
-      file.solver.parameter_count(), options.output, options.output);
+  const auto file = read_solver_file(options.output + "/run/bns.solver.json");
+  fmt::print("\nThe solver is {} numbers in {}/run/bns.solver.json\nThe report is {}/report.html\n",
+             file.at().parameter_count(), options.output, options.output);
 }
 
 }  // namespace

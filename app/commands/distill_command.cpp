@@ -9,7 +9,9 @@
 #include "bespoke/base/batches.h"
 #include "bespoke/base/error.h"
 #include "bespoke/base/folder_lock.h"
+#include "bespoke/base/message.h"
 #include "bespoke/base/progress.h"
+#include "bespoke/base/text.h"
 #include "bespoke/model/fields.h"
 #include "bespoke/recipe/distill_model.h"
 #include "bespoke/recipe/pair_store.h"
@@ -38,6 +40,16 @@ struct TrainingData {
   int64_t reference_evaluations = 0;  // where they were made now; 0 where they were read
 };
 
+// The pairs that can be learnt from, on the model's device; the others are named.
+Pairs sound_pairs(const Pairs& pairs, Split split, const OpenModel& open) {
+  SoundPairs sound = leave_out_broken(pairs, to_string(split));
+  for (const int64_t pair : sound.left_out) {
+    say("bespoke: {} sample {} left out: the model's own sample is not finite", to_string(split),
+        pair);
+  }
+  return sound.pairs.to(open.device, open.state_dtype());
+}
+
 nlohmann::json describe_pairs(const PairPlan& plan, const TrainingData& data) {
   return {{"train", data.train.count()},
           {"validation", data.validation.count()},
@@ -46,15 +58,35 @@ nlohmann::json describe_pairs(const PairPlan& plan, const TrainingData& data) {
           {"conditions", plan.conditions}};
 }
 
-TrainingData read_training_data(const std::string& folder, int64_t most_pairs,
+// Trajectories that a folder keeps make its pairs as good as those made now.
+void add_trajectories(Pairs& pairs, const std::string& folder, const PairOwner& owner,
+                      const OpenModel& open, Method method) {
+  if (method == Method::adam) return;
+  pairs.trajectories = read_trajectories(folder, owner, *open.model, pairs.count());
+  if (!pairs.trajectories && method == Method::fit) {
+    throw bad_input(
+        "{} has no trajectories, which --method fit needs; make pairs with 'bespoke pairs "
+        "--trajectories', or leave out --pairs",
+        folder);
+  }
+}
+
+TrainingData read_training_data(const std::string& folder, int64_t most_pairs, Method method,
                                 const OpenModel& open) {
   TrainingData data;
   const PairOwner owner = {open.identity(), open.guidance};
   const auto read = [&](Split split, int64_t count) {
-    return read_pairs(folder, split, owner, count).to(open.device, open.state_dtype());
+    Pairs pairs = read_pairs(folder, split, owner, count);
+    if (split == Split::train) add_trajectories(pairs, folder, owner, open, method);
+    return sound_pairs(pairs, split, open);
   };
-  data.train = read(Split::train, most_pairs);
   const PairManifest manifest = read_pair_manifest(folder);
+  if (manifest.checksums.empty()) {
+    say("bespoke: {} has no checksums, so damage to its files goes unnoticed; the command "
+        "that made it adds them",
+        folder);
+  }
+  data.train = read(Split::train, most_pairs);
   if (manifest.plan.validation.count == 0) {
     throw bad_input(
         "{} has no validation pairs, which choose the best solver; make some with "
@@ -69,17 +101,21 @@ TrainingData read_training_data(const std::string& folder, int64_t most_pairs,
 // Pairs of a folder, or made now: a few in memory for methods that need no more, or a folder of
 // hundreds.
 TrainingData load_training_data(const DistillCommandOptions& options, const OpenModel& open) {
-  if (!options.pairs.empty()) return read_training_data(options.pairs, options.most_pairs, open);
   const Method method = parse_method(options.method);
-  if (method == Method::levenberg_marquardt || method == Method::adam) {
-    const std::string folder = options.output + "/pairs";
-    make_default_pairs(open, options.model.batch, options.conditions, folder);
-    return read_training_data(folder, options.most_pairs, open);
+  if (!options.pairs.empty()) {
+    return read_training_data(options.pairs, options.most_pairs, method, open);
   }
-  MadePairs made = make_pairs_now(open, options.model.batch, options.conditions, options.samples);
+  if (method == Method::adam) {
+    const std::string folder = options.output + "/pairs";
+    make_default_pairs(open, options.model.batch, options.conditions, options.tolerance, folder);
+    return read_training_data(folder, options.most_pairs, method, open);
+  }
+  const Tolerances usual = usual_tolerances(static_cast<int>(options.nfes().back()));
+  MadePairs made = make_pairs_now(open, options.model.batch, options.conditions,
+                                  options.tolerance.value_or(usual.rtol), options.samples);
   TrainingData data;
-  data.train = made.train.to(open.device, open.state_dtype());
-  data.validation = made.validation.to(open.device, open.state_dtype());
+  data.train = sound_pairs(made.train, Split::train, open);
+  data.validation = sound_pairs(made.validation, Split::validation, open);
   data.provenance = describe_pairs(made.plan, data);
   const int64_t evaluations = made.train.evaluations.sum().item<int64_t>() +
                               made.validation.evaluations.sum().item<int64_t>();
@@ -91,8 +127,7 @@ TrainingData load_training_data(const DistillCommandOptions& options, const Open
 struct Outcome {
   int nfe;
   nlohmann::json summary;
-  std::filesystem::path file;
-  DistillSummary result;
+  NsSolver solver;
 };
 
 std::string describe_progress(const DistillProgress& progress) {
@@ -103,10 +138,16 @@ std::string describe_progress(const DistillProgress& progress) {
       static_cast<double>(progress.training.forwards) / 1000);
 }
 
+// A solver that can be used already, after seconds.
+void say_start(const StartState& start, const Counts& screening, int nfe) {
+  fmt::print("{} NFE: {:.2f} dB from {}, {} calls\n", nfe, start.initial_psnr, start.name,
+             grouped(screening.forwards));
+  std::fflush(stdout);
+}
+
 // What the next distillation need not find out again.
 void say_less_memory(const TensorObjectiveOptions& left) {
-  fmt::print(stderr, "bespoke: out of memory, going on with --memory {} --batch {}\n",
-             left.memory == Memory::high ? "high" : "low", left.device_batch);
+  say("bespoke: out of memory, going on with --batch {}", left.device_batch);
 }
 
 nlohmann::json summary_json(const DistillSummary& result) {
@@ -125,12 +166,11 @@ nlohmann::json summary_json(const DistillSummary& result) {
   return json;
 }
 
-SolverFile to_solver_file(const DistillCommandOptions& options, const OpenModel& open,
-                          const TrainingData& data, const DistillSummary& result,
-                          const nlohmann::json& summary, bool decoded) {
+// The file of the run, with no solver yet.
+SolverFile begin_solver_file(const DistillCommandOptions& options, const OpenModel& open,
+                             const TrainingData& data, bool decoded) {
   SolverFile file;
-  file.name = fmt::format("{}-nfe{}", options.family, result.solver.nfe());
-  file.solver = result.solver;
+  file.name = options.family;
   file.field = open.field();
   file.provenance = {{"made_by", "bespoke " BESPOKE_VERSION " distill"},
                      {"command", invocations().back()},
@@ -140,7 +180,6 @@ SolverFile to_solver_file(const DistillCommandOptions& options, const OpenModel&
                      {"method", options.method},
                      {"seed", options.seed},
                      {"space", decoded ? "decoded" : "sample"}};
-  file.provenance.update(summary);
   return file;
 }
 
@@ -165,25 +204,18 @@ double validation_snr(const ModelPtr& model, const Pairs& pairs,
 
 Table summary_table(const std::vector<Outcome>& outcomes) {
   const bool audio = outcomes.front().summary.contains("validation_snr");
-  std::vector<Table::Column> columns = {{"NFE", true},
-                                        {"start"},
-                                        {"start dB", true, 2},
-                                        {"best dB", true, 2},
-                                        {"train dB", true, 2},
-                                        {"iterations", true},
-                                        {"forwards", true},
-                                        {"VJPs", true},
-                                        {"seconds", true, 1},
-                                        {"ended"},
-                                        {"file"}};
+  std::vector<Table::Column> columns = {{"NFE", true},         {"start"},
+                                        {"start dB", true, 2}, {"best dB", true, 2},
+                                        {"train dB", true, 2}, {"iterations", true},
+                                        {"forwards", true},    {"VJPs", true},
+                                        {"seconds", true, 1},  {"ended"}};
   if (audio) columns.insert(columns.begin() + 4, {"best SNR dB", true, 2});
   Table table(columns);
   for (const auto& outcome : outcomes) {
     const auto& s = outcome.summary;
     std::vector<nlohmann::json> row = {
-        outcome.nfe,        s["start"],      s["initial_psnr"],    s["validation_psnr"],
-        s["training_psnr"], s["iterations"], s["forwards"],        s["vjps"],
-        s["seconds"],       s["ended"],      outcome.file.string()};
+        outcome.nfe,     s["start"],    s["initial_psnr"], s["validation_psnr"], s["training_psnr"],
+        s["iterations"], s["forwards"], s["vjps"],         s["seconds"],         s["ended"]};
     if (audio) row.insert(row.begin() + 4, s["validation_snr"]);
     table.add_row(row);
   }
@@ -202,7 +234,8 @@ nlohmann::json resolved_options(const DistillCommandOptions& options, const Open
           {"init", options.init},
           {"method", options.method},
           {"direct", options.direct},
-          {"lm", options.lm},
+          {"start_scale", options.start_scale},
+          {"times", options.times},
           {"adam_decay", options.adam_decay},
           {"sigma_0", options.sigma_0},
           {"space", options.space},
@@ -215,13 +248,12 @@ nlohmann::json resolved_options(const DistillCommandOptions& options, const Open
 // Methods that look at one number a sample need more of them than there are parameters.
 void warn_of_few_pairs(const TrainingData& data, const ModelDistillOptions& options) {
   const Family& family = *options.family;
-  if (options.method == Method::fit || options.method == Method::direct) return;
+  if (options.method != Method::adam) return;
   const auto parameters = static_cast<int64_t>(family.parameter_count());
   if (data.train.count() >= parameters) return;
-  fmt::print(stderr,
-             "bespoke: {} training pairs are few for {} parameters; the solver may not carry over "
-             "to other samples\n",
-             data.train.count(), parameters);
+  say("bespoke: {} training pairs are few for {} parameters; the solver may not carry over "
+      "to other samples",
+      data.train.count(), parameters);
 }
 
 // Everything a run of the command has at hand.
@@ -230,16 +262,23 @@ struct Session {
   const OpenModel& open;
   TrainingData data;
   ModelPtr model;  // guided
-  bool decoded;
+  bool decoded = false;
+  std::filesystem::path path = {};  // of the file that all solvers go to
+  SolverFile file = {};             // as it is written there once a solver is found
   std::optional<TensorObjectiveOptions> memory = {};  // what the last distillation made do with
+
+  void keep(const Outcome& outcome) {
+    file.put({outcome.solver, outcome.summary});
+    write_solver_file(path, file);
+  }
 };
 
 // Ends the command as a distillation that diverged does, however often it is asked.
-[[noreturn]] void report_divergence(const Outcome& outcome) {
+[[noreturn]] void report_divergence(const Session& session, const Outcome& outcome) {
   throw Error(ErrorKind::diverged,
               fmt::format("{}; {} has the best solver before that ({:.2f} dB)",
                           outcome.summary.value("message", "the distillation diverged"),
-                          outcome.file.string(), outcome.summary.value("validation_psnr", 0.0)));
+                          session.path.string(), outcome.summary.value("validation_psnr", 0.0)));
 }
 
 // Runs it with a progress bar, storing where it has got to.
@@ -260,6 +299,10 @@ DistillSummary run_and_record(Session& session, ModelDistillOptions& settings, D
     progress->show(static_cast<double>(info.iteration) / planned, describe_progress(info));
     return interrupt_requested() ? Verdict::stop : Verdict::go_on;
   };
+  settings.on_start = [&](const StartState& start, const Counts& screening) {
+    progress = std::make_unique<Progress>(shown = label);
+    say_start(start, screening, settings.nfe);
+  };
   settings.on_less_memory = [&](const TensorObjectiveOptions& left) {
     say_less_memory(left);
     session.memory = left;
@@ -271,45 +314,41 @@ DistillSummary run_and_record(Session& session, ModelDistillOptions& settings, D
   return summary;
 }
 
-Outcome distill_one(Session& session, int nfe, const NsSolver* neighbour) {
+// A distillation that ended in an earlier run. Its solver is in the file that run left.
+Outcome read_outcome(Session& session, int nfe, const nlohmann::json& summary) {
+  const SolverFile earlier = read_solver_file(session.path);
+  Outcome outcome = {nfe, summary, earlier.at(nfe)};
+  session.file.put(earlier.only(nfe).solvers.front());
+  if (summary.value("ended", "") == to_string(Ending::diverged)) {
+    report_divergence(session, outcome);
+  }
+  return outcome;
+}
+
+Outcome distill_one(Session& session, int nfe) {
   const auto& options = session.options;
-  const std::filesystem::path folder(options.output);
   ModelDistillOptions settings = distill_options(options, session.open, nfe, session.decoded);
   warn_of_few_pairs(session.data, settings);
-  DistillRun run(distillation_folder(folder, nfe));
-  Outcome outcome;
-  outcome.nfe = nfe;
-  outcome.file = folder / fmt::format("{}-nfe{}.solver.json", options.family, nfe);
-  if (const auto summary = run.finished()) {
-    outcome.summary = *summary;
-    outcome.result.solver = read_solver_file(outcome.file).solver;
-    if (outcome.summary.value("ended", "") == to_string(Ending::diverged)) {
-      report_divergence(outcome);
-    }
-    return outcome;
-  }
-  if (session.memory) {
-    settings.objective.memory = session.memory->memory;
-    settings.objective.device_batch = session.memory->device_batch;
-  }
-  if (neighbour != nullptr) settings.neighbour = *neighbour;
-  outcome.result = run_and_record(session, settings, run);
-  outcome.summary = summary_json(outcome.result);
+  DistillRun run(distillation_folder(options.output, nfe));
+  if (const auto summary = run.finished()) return read_outcome(session, nfe, *summary);
+  if (session.memory) settings.objective.device_batch = session.memory->device_batch;
+  const DistillSummary result = run_and_record(session, settings, run);
+  Outcome outcome = {nfe, summary_json(result), result.solver};
   if (session.open.card.sample_rate > 0) {
     outcome.summary["validation_snr"] =
         validation_snr(session.model, session.data.validation,
-                       session.memory.value_or(settings.objective), outcome.result.solver);
+                       session.memory.value_or(settings.objective), result.solver);
   }
-  write_solver_file(outcome.file, to_solver_file(options, session.open, session.data,
-                                                 outcome.result, outcome.summary, session.decoded));
-  if (outcome.result.ending == Ending::stopped) {
+  session.keep(outcome);
+  if (result.ending == Ending::stopped) {
     throw Error(
         ErrorKind::interrupted,
-        fmt::format("interrupted; {} has the best so far ({:.2f} dB), add --resume to go on",
-                    outcome.file.string(), outcome.result.validation_psnr));
+        fmt::format("interrupted; {} has the best so far ({:.2f} dB at {} NFE), add --resume to "
+                    "go on",
+                    session.path.string(), result.validation_psnr, nfe));
   }
   run.finish(outcome.summary);
-  if (outcome.result.ending == Ending::diverged) report_divergence(outcome);
+  if (result.ending == Ending::diverged) report_divergence(session, outcome);
   return outcome;
 }
 
@@ -330,18 +369,20 @@ void run_distill(const DistillCommandOptions& options) {
   refuse_unless_resumed(options.output, options.resume);
   Session session{options, open, load_training_data(options, open), nullptr, decoded};
   session.model = guided(open, session.data.train.conditions);
+  session.path = std::filesystem::path(options.output) / (options.family + ".solver.json");
+  session.file = begin_solver_file(options, open, session.data, decoded);
   const FolderLock lock =
       claim_folder(options.output, resolved_options(options, open, session.data), options.resume);
   std::vector<Outcome> outcomes;
   for (const int64_t nfe : nfes) {
-    const NsSolver* neighbour = outcomes.empty() ? nullptr : &outcomes.back().result.solver;
-    outcomes.push_back(distill_one(session, static_cast<int>(nfe), neighbour));
+    outcomes.push_back(distill_one(session, static_cast<int>(nfe)));
   }
   const std::string title = fmt::format(
       "PSNR in dB (peak-to-peak {:g}, {} space) on {} held-out pairs, distilled on {} by {}\n{}",
       value_peak(open, decoded), decoded ? "decoded" : "sample", session.data.validation.count(),
       session.data.train.count(), options.method, open.title());
-  fmt::print("{}", summary_table(outcomes).render(TableFormat::table, title));
+  fmt::print("{}\nin {}\n", summary_table(outcomes).render(TableFormat::table, title),
+             session.path.string());
 }
 
 }  // namespace
@@ -350,8 +391,11 @@ void add_distill_command(CLI::App& app) {
   auto options = std::make_shared<DistillCommandOptions>();
   auto* command = app.add_subcommand(
       "distill",
-      "Find the solver of so many evaluations that best reproduces the model's own samples.\n\n"
+      "Find the solver of so many evaluations that best reproduces the model's own samples.\n"
+      "Solvers of several NFE are found from the same samples and go to one file.\n\n"
       "Examples:\n  bespoke distill --model model.json --nfe 8 -o run\n"
+      "  bespoke distill --model model.json --nfe 2-20 -o run\n"
+      "  bespoke distill --model model.json --guidance 0-4 --nfe 8 -o run     for all w there\n"
       "  bespoke pairs --model model.json --guidance 2 -o pairs\n"
       "  bespoke distill --model model.json --guidance 2 --pairs pairs --nfe 4-20+2 -o run\n"
       "  bespoke distill --model model.json --pairs pairs --nfe 8 --method adam -o adam\n"

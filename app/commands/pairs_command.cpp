@@ -8,10 +8,12 @@
 #include <optional>
 
 #include "bespoke/base/error.h"
+#include "bespoke/base/message.h"
 #include "bespoke/base/progress.h"
 #include "bespoke/base/random.h"
 #include "bespoke/base/sha256.h"
 #include "bespoke/io/tensor_file.h"
+#include "bespoke/model/guidance.h"
 #include "bespoke/recipe/distill_model.h"
 #include "bespoke/recipe/pair_store.h"
 #include "commands/commands.h"
@@ -35,8 +37,11 @@ struct PairsCommandOptions {
   std::optional<int64_t> validation_seed;  // none: the next after seed
   double tolerance = Tolerances().rtol;
   PairPlan plan;
+  std::optional<std::string> trajectories;  // empty: as many as are usual
   std::string output;
 };
+
+constexpr int64_t kUsualTrajectories = 32;  // twice what the fit reads
 
 // One condition of all pairs: entries of `rows`, drawn where there are draws, otherwise in turn.
 struct ConditionDeal {
@@ -135,28 +140,44 @@ PairPlan plan_of(const PairsCommandOptions& options, const OpenModel& open) {
   plan.tolerances = {options.tolerance, options.tolerance};
   plan.tf32 = open.is_tf32();
   plan.train.seed = options.seed;
-  const bool last = options.seed == std::numeric_limits<int64_t>::max();
-  const int64_t next = last ? 0 : options.seed + 1;
-  plan.validation.seed = options.validation_seed.value_or(next);
+  if (!options.validation_seed && options.seed == std::numeric_limits<int64_t>::max()) {
+    throw usage_error("no seed comes after --seed {}; give a --validation-seed", options.seed);
+  }
+  plan.validation.seed = options.validation_seed ? *options.validation_seed : options.seed + 1;
+  if (options.trajectories) {
+    plan.trajectories = options.trajectories->empty()
+                            ? std::min(kUsualTrajectories, plan.train.count)
+                            : parse_integer(*options.trajectories, "--trajectories");
+  }
   return plan;
 }
 
-Conditions dealt(const ConditionDeals& deals, Split split, int64_t begin, int64_t end) {
+// With each pair's own weight where guidance is a range.
+Conditions dealt(const ConditionDeals& deals, const PairPlan& plan, Split split, int64_t begin,
+                 int64_t end) {
   Conditions conditions;
   for (const auto& [name, deal] : deals) conditions[name] = deal.of(split, begin, end);
+  if (const auto& range = plan.owner.guidance.range) {
+    const int64_t seed = split == Split::train ? plan.train.seed : plan.validation.seed;
+    conditions[kGuidanceCondition] = guidance_weights(*range, static_cast<uint64_t>(seed),
+                                                      static_cast<uint64_t>(begin), end - begin);
+  }
   return conditions;
 }
 
 PairReport make_with_progress(const PairsCommandOptions& options, const OpenModel& open,
                               const PairPlan& plan, const ConditionDeals& deals) {
   const auto conditions = [&](Split split, int64_t begin, int64_t end) {
-    return dealt(deals, split, begin, end);
+    return dealt(deals, plan, split, begin, end);
   };
   Progress progress("pairs");
   PairRun run;
   run.batch = options.model.batch;
   run.device = open.device;
   run.on_progress = [&](double done) { progress.update(done); };
+  run.on_given_up = [](int64_t, const std::string& why) {
+    say("bespoke: {}; distillation leaves it out", why);
+  };
   try {
     return make_pairs(options.output, plan, guided_for(open, deals), conditions, run);
   } catch (const Error& error) {
@@ -194,8 +215,10 @@ void report_pairs(const PairsCommandOptions& options, const OpenModel& open) {
 }  // namespace
 
 void make_default_pairs(const OpenModel& open, int64_t batch,
-                        const std::vector<std::string>& conditions, const std::string& folder) {
+                        const std::vector<std::string>& conditions,
+                        const std::optional<double>& tolerance, const std::string& folder) {
   PairsCommandOptions options;
+  options.tolerance = tolerance.value_or(options.tolerance);
   options.conditions = conditions;
   options.model.batch = batch;
   options.output = folder;
@@ -203,14 +226,16 @@ void make_default_pairs(const OpenModel& open, int64_t batch,
 }
 
 MadePairs make_pairs_now(const OpenModel& open, int64_t batch,
-                         const std::vector<std::string>& conditions, int64_t samples) {
+                         const std::vector<std::string>& conditions, double tolerance,
+                         int64_t samples) {
   const ModelDistillOptions defaults;
   PairsCommandOptions options;
-  options.tolerance = defaults.tolerances.rtol;
+  options.tolerance = tolerance;
   options.plan.train.count = samples;
   options.plan.validation.count = defaults.validation_plan.count;
   MadePairs made;
   made.plan = plan_of(options, open);
+  check_plan(made.plan);
   const ConditionDeals deals = deal_conditions(open.card.conditions, conditions, made.plan);
   made.plan.conditions = policy_of(deals);
   const ModelPtr model = guided_for(open, deals);
@@ -219,13 +244,14 @@ MadePairs make_pairs_now(const OpenModel& open, int64_t batch,
     PairSource source;
     source.seed = plan.seed;
     source.count = plan.count;
-    source.conditions = dealt(deals, split, 0, plan.count);
+    source.conditions = dealt(deals, made.plan, split, 0, plan.count);
     source.tolerances = made.plan.tolerances;
-    source.trajectories = split == Split::train;
+    source.trajectories = split == Split::train ? defaults.fit.samples : 0;
     PairRun run;
     run.batch = batch;
     run.device = open.device;
     run.on_progress = [&](double done) { progress.update(done); };
+    run.on_given_up = [](int64_t, const std::string&) {};  // distillation leaves it out
     return make_pairs(model, source, run);
   };
   made.train = make(Split::train, made.plan.train);
@@ -241,6 +267,8 @@ void add_pairs_command(CLI::App& app) {
       "A run that was stopped is continued by the same command.\n\n"
       "Examples:\n  bespoke pairs --model model.json -o pairs\n"
       "  bespoke pairs --model model.json --guidance 2 --cond y=0-9 --tolerance 1e-6 -o pairs\n"
+      "  bespoke pairs --model model.json --trajectories -o pairs   which a fit needs\n"
+      "  bespoke pairs --model model.json --guidance 0-4 -o pairs\n"
       "  bespoke pairs --model model.json --cond text=prompts.safetensors --count 100 -o pairs\n"
       "  bespoke pairs --count 64 --validation 64 -o pairs     of an analytic model");
   command->add_option("--count", options->plan.train.count, "training pairs")
@@ -263,6 +291,13 @@ void add_pairs_command(CLI::App& app) {
       ->add_option("--shard", options->plan.shard_size,
                    "pairs in a file: what a stopped run loses at most, and the largest batch")
       ->capture_default_str();
+  command
+      ->add_option("--trajectories", options->trajectories,
+                   fmt::format("keep the trajectories of the first training pairs too, so that "
+                               "'distill --pairs' can fit; default without a number: {}",
+                               kUsualTrajectories))
+      ->expected(0, 1)
+      ->type_name("N");
   options->model.add_to(*command);
   command->add_option("-o,--output", options->output, "folder for the pairs")->required();
   command->callback([options] { report_pairs(*options, open_model(options->model)); });

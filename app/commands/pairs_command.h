@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,17 +11,20 @@
 
 namespace bespoke {
 
-// What `bespoke pairs -o FOLDER` makes of this model with these conditions and every other
-// option at its default.
+// What `bespoke pairs -o FOLDER` makes of this model with these conditions, this tolerance where
+// one is given, and every other option at its default.
 void make_default_pairs(const OpenModel& open, int64_t batch,
-                        const std::vector<std::string>& conditions, const std::string& folder);
+                        const std::vector<std::string>& conditions,
+                        const std::optional<double>& tolerance, const std::string& folder);
 
-// Pairs in memory, the training pairs with their trajectories, and what they are.
+// Pairs in memory, as many training pairs with their trajectories as the fit reads, and what they
+// are.
 struct MadePairs {
   PairPlan plan;
   Pairs train, validation;
 };
 MadePairs make_pairs_now(const OpenModel& open, int64_t batch,
-                         const std::vector<std::string>& conditions, int64_t samples);
+                         const std::vector<std::string>& conditions, double tolerance,
+                         int64_t samples);
 
 }  // namespace bespoke

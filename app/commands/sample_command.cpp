@@ -6,12 +6,14 @@
 
 #include "bespoke/base/batches.h"
 #include "bespoke/base/file.h"
+#include "bespoke/base/message.h"
 #include "bespoke/base/progress.h"
 #include "bespoke/model/fields.h"
 #include "bespoke/sample/in_batches.h"
 #include "bespoke/version.h"
 #include "commands/commands.h"
 #include "options/model_options.h"
+#include "options/number_checks.h"
 #include "options/samples_options.h"
 #include "options/solver_options.h"
 #include "options/space_options.h"
@@ -48,14 +50,14 @@ Draw draw(const SampleCommandOptions& options, const OpenModel& open, const Chos
   batching.batch = options.model.batch;
   batching.on_progress = [&](double done) { progress.update(done); };
   batching.on_less = [](int64_t batch) {
-    fmt::print(stderr, "bespoke: out of memory, going on with --batch {}\n", batch);
+    say("bespoke: out of memory, going on with --batch {}", batch);
   };
   if (by_reference) {
     const auto result = reference_in_batches(chosen.model, chosen.noise, chosen.conditions,
                                              {options.tolerance, options.tolerance}, batching);
     return {result.x, result.evaluations.to(torch::kDouble).mean().item<double>()};
   }
-  const NsSolver solver = resolve(options.name, options.nfe, open.field(), options.solver).solver;
+  const NsSolver solver = resolve(options.name, options.nfe, open.field(), options.solver).at();
   return {sample_in_batches(solver, VelocityField(chosen.model), chosen.noise, chosen.conditions,
                             batching),
           static_cast<double>(solver.nfe())};
@@ -106,14 +108,16 @@ void add_sample_command(CLI::App& app) {
       "Draw samples with any solver: safetensors, PNG for images, WAV for audio.\n\n"
       "Examples:\n  bespoke sample --solver dpm++2m --nfe 8 --count 64 -o out\n"
       "  bespoke sample --model model.json --cond y=3 --guidance 2 --seeds 0-63 -o out\n"
-      "  bespoke sample --model model.json --solver my.solver.json -o out\n"
+      "  bespoke sample --model model.json --solver run/bns.solver.json --nfe 6 -o out\n"
       "  bespoke sample --solver reference --noise out/samples.safetensors -o truth");
   command
       ->add_option("--solver", options->name,
                    fmt::format("{}, or 'reference' (adaptive RK45)", kSolverNames))
       ->capture_default_str();
-  command->add_option("--nfe", options->nfe,
-                      "model evaluations to spend; default 8, or what the solver file has");
+  command
+      ->add_option("--nfe", options->nfe,
+                   "model evaluations to spend; default 8, or the only solver of a file")
+      ->check(positive_number());
   command->add_option("--tolerance", options->tolerance, "of the reference, relative and absolute")
       ->capture_default_str();
   options->model.add_to(*command);

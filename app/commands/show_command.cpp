@@ -22,19 +22,20 @@ std::string provenance_lines(const nlohmann::json& provenance) {
   return text;
 }
 
-std::string summary(const SolverFile& file) {
-  return fmt::format(
-      "{}: {} NFE, {} free parameters, starts from {:.6g} times the noise\n"
-      "for the {} field of a {} model, {}{}",
-      file.name, file.solver.nfe(), file.solver.parameter_count(), file.solver.start_scale,
-      file.field.schedule->name(), to_string(file.field.prediction), to_string(file.field.guidance),
-      provenance_lines(file.provenance));
+std::string made_for(const SolverFile& file) {
+  return fmt::format("for the {} field of a {} model, {}", file.field.schedule->name(),
+                     to_string(file.field.prediction), to_string(file.field.guidance));
+}
+
+std::string summary(const SolverFile& file, const NsSolver& solver) {
+  return fmt::format("{}: {} NFE, {} free parameters, starts from {:.6g} times the noise\n{}{}",
+                     file.name, solver.nfe(), solver.parameter_count(), solver.start_scale,
+                     made_for(file), provenance_lines(file.provenance_of(solver.nfe())));
 }
 
 // Step i: x_{i+1} = a x_0 + sum_j b_j u_j, evaluated at t_i.
-void run_show(const std::string& path, TableFormat format) {
-  const SolverFile file = read_solver_file(path);
-  const NsSolver& solver = file.solver;
+void show_one(const SolverFile& file, int nfe, TableFormat format) {
+  const NsSolver& solver = file.at(nfe);
   constexpr int kDecimals = 5;
   std::vector<Table::Column> columns = {
       {"step", true}, {"t", true, kDecimals}, {"next t", true, kDecimals}, {"a", true, kDecimals}};
@@ -49,24 +50,69 @@ void run_show(const std::string& path, TableFormat format) {
     }
     table.add_row(row);
   }
-  fmt::print("{}", table.render(format, summary(file)));
+  fmt::print("{}", table.render(format, summary(file, solver)));
   if (format != TableFormat::table) return;
   fmt::print("\nevaluations at\n{}\nsize of b, darker is larger, '-' is negative\n{}",
              draw_times(solver), draw_coefficients(solver));
 }
 
+// A row for each solver, with what its distillation left where there was one.
+void show_all(const SolverFile& file, TableFormat format) {
+  constexpr int kDecimals = 5;
+  Table table({{"NFE", true},
+               {"parameters", true},
+               {"start scale", true, kDecimals},
+               {"first t", true, kDecimals},
+               {"last t", true, kDecimals},
+               {"start"},
+               {"best dB", true, 2},
+               {"forwards", true}});
+  for (const auto& filed : file.solvers) {
+    const NsSolver& solver = filed.solver;
+    const auto known = [&](const char* key) {
+      return filed.provenance.value(key, nlohmann::json());
+    };
+    table.add_row({solver.nfe(), solver.parameter_count(), solver.start_scale, solver.times.front(),
+                   solver.times[solver.a.size() - 1], known("start"), known("validation_psnr"),
+                   known("forwards")});
+  }
+  const std::string title = fmt::format("{}: {} solvers\n{}{}", file.name, file.solvers.size(),
+                                        made_for(file), provenance_lines(file.provenance));
+  fmt::print("{}", table.render(format, title));
+  if (format != TableFormat::table) return;
+  fmt::print("\nevaluations at\n");
+  for (const auto& filed : file.solvers) {
+    fmt::print("{:>3} {}", filed.solver.nfe(), draw_times(filed.solver));
+  }
+}
+
+struct ShowCommandOptions {
+  std::string path, format = "table";
+  int nfe = 0;
+};
+
+void run_show(const ShowCommandOptions& options) {
+  const SolverFile file = read_solver_file(options.path);
+  const TableFormat format = parse_table_format(options.format);
+  if (options.nfe == 0 && file.solvers.size() > 1) return show_all(file, format);
+  show_one(file, options.nfe, format);
+}
+
 }  // namespace
 
 void add_show_command(CLI::App& app) {
-  auto path = std::make_shared<std::string>();
-  auto format = std::make_shared<std::string>("table");
+  auto options = std::make_shared<ShowCommandOptions>();
   auto* command = app.add_subcommand(
       "show",
-      "Show a solver file: its times and coefficients, what it is for, where it came from.\n\n"
-      "Examples:\n  bespoke show my.solver.json\n  bespoke show my.solver.json --format csv");
-  command->add_option("FILE", *path, "a .solver.json")->required();
-  add_format_option(*command, *format);
-  command->callback([path, format] { run_show(*path, parse_table_format(*format)); });
+      "Show a solver file: its solvers, what they are for, where they came from.\n\n"
+      "Examples:\n  bespoke show my.solver.json\n"
+      "  bespoke show my.solver.json --nfe 6           the times and coefficients of one\n"
+      "  bespoke show my.solver.json --format csv");
+  command->add_option("FILE", options->path, "a .solver.json")->required();
+  command->add_option("--nfe", options->nfe,
+                      "show the solver of so many evaluations; default all, or the only one");
+  add_format_option(*command, options->format);
+  command->callback([options] { run_show(*options); });
 }
 
 }  // namespace bespoke

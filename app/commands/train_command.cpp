@@ -9,6 +9,7 @@
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
 #include "bespoke/base/folder_lock.h"
+#include "bespoke/base/message.h"
 #include "bespoke/base/progress.h"
 #include "bespoke/base/text.h"
 #include "bespoke/io/dataset.h"
@@ -40,7 +41,7 @@ Dataset read_with_progress(const std::vector<std::filesystem::path>& sources,
     options.on_progress = [&](double done) { progress.update(done); };
     data = read_dataset(sources, options);
   }
-  for (const auto& note : data.notes) fmt::print(stderr, "{}\n", note);
+  for (const auto& note : data.notes) say("{}", note);
   return data;
 }
 
@@ -102,7 +103,7 @@ void try_to_show(const Work& work) {
   try {
     work();
   } catch (const std::exception& error) {
-    fmt::print(stderr, "no samples are shown: {}\n", split(error.what(), '\n').front());
+    say("no samples are shown: {}", split(error.what(), '\n').front());
   }
 }
 

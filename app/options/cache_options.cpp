@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "bespoke/base/error.h"
+#include "bespoke/base/message.h"
 
 namespace bespoke {
 
@@ -24,7 +25,7 @@ std::string user_cache() {
 }
 
 void note_uncached(const Error& error) {
-  fmt::print(stderr, "bespoke: nothing is cached: {}\n", error.what());
+  detail::say("bespoke: nothing is cached: {}", error.what());
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "bespoke/base/text.h"
 #include "bespoke/distill/starts.h"
 #include "bespoke/solver/named_solver.h"
+#include "options/number_checks.h"
 #include "options/solver_options.h"
 #include "options/space_options.h"
 
@@ -16,8 +17,23 @@ using namespace detail;
 
 namespace {
 
-FamilyPtr make_family(const std::string& name, int nfe) {
-  if (name == "bns") return bns_family(nfe);
+BnsConstraints parse_constraints(const DistillCommandOptions& options) {
+  BnsConstraints constraints;
+  constraints.times = parse_time_rounding(options.times);
+  constraints.unit_start_scale = options.start_scale == "1";
+  if (!constraints.unit_start_scale && options.start_scale != "free") {
+    throw usage_error("--start-scale is free or 1, found '{}'", options.start_scale);
+  }
+  return constraints;
+}
+
+FamilyPtr make_family(const DistillCommandOptions& options, int nfe) {
+  const std::string& name = options.family;
+  const BnsConstraints constraints = parse_constraints(options);
+  if (name == "bns") return bns_family(nfe, constraints);
+  if (constraints.unit_start_scale || !constraints.times.is_free()) {
+    throw usage_error("--start-scale and --times are for bns solvers; leave them or --family out");
+  }
   if (name == "bst-rk1") return bst_family(ScaleTimeBase::rk1, nfe);
   if (name == "bst" || name == "bst-rk2") return bst_family(ScaleTimeBase::rk2, nfe);
   throw Error(ErrorKind::usage, unknown_name("family", name, {"bns", "bst", "bst-rk1", "bst-rk2"}));
@@ -26,29 +42,15 @@ FamilyPtr make_family(const std::string& name, int nfe) {
 DirectOptions parse_direct(const std::string& text) {
   DirectOptions options;
   const Spec spec = Spec::parse(text.empty() ? "direct" : "direct:" + text);
-  spec.allow_only({"averaging", "smoothing", "damping", "shrink", "grow", "attempts", "difference",
-                   "time_difference"});
+  spec.allow_only(
+      {"averaging", "smoothing", "damping", "attempts", "judges", "difference", "time_difference"});
   options.averaging = spec.number("averaging", options.averaging);
   options.smoothing = spec.number("smoothing", options.smoothing);
   options.damping = spec.number("damping", options.damping);
-  options.shrink = spec.number("shrink", options.shrink);
-  options.grow = spec.number("grow", options.grow);
   options.attempts = static_cast<int>(spec.integer("attempts", options.attempts));
+  options.judges = spec.integer("judges", options.judges);
   options.difference = spec.number("difference", options.difference);
   options.time_difference = spec.number("time_difference", options.time_difference);
-  return options;
-}
-
-LmOptions parse_lm(const std::string& text) {
-  LmOptions options;
-  const Spec spec = Spec::parse(text.empty() ? "lm" : "lm:" + text);
-  spec.allow_only({"probes", "averaging", "smoothing", "damping", "shrink", "lookahead"});
-  options.probes = static_cast<int>(spec.integer("probes", options.probes));
-  options.averaging = spec.number("averaging", options.averaging);
-  options.smoothing = spec.number("smoothing", options.smoothing);
-  options.damping = spec.number("damping", options.damping);
-  options.shrink = spec.number("shrink", options.shrink);
-  options.lookahead = spec.number("lookahead", options.lookahead);
   return options;
 }
 
@@ -58,12 +60,15 @@ void DistillCommandOptions::add_to(CLI::App& command) {
   command.add_option("--cond", conditions,
                      "conditions of the pairs, where they are made now: as for 'bespoke pairs'");
   command.add_option("--pairs", pairs,
-                     "folder made by 'bespoke pairs'; default: made now, in memory for direct and "
-                     "fit, in the run's folder for lm and adam");
+                     "folder made by 'bespoke pairs'; default: made now, in memory, for adam in "
+                     "the run's folder");
   command
       .add_option("--samples", samples,
-                  "samples of the model to learn from, where direct and fit make them now")
+                  "samples of the model to learn from, where they are made now in memory")
       ->capture_default_str();
+  command.add_option("--tolerance", tolerance,
+                     "of the reference, where pairs are made now; default 1e-4 up to 8 NFE, 1e-5 "
+                     "beyond and for adam");
   command.add_option("--nfe", nfe, "evaluations, one or a list such as 4-20+2")
       ->capture_default_str();
   command
@@ -73,46 +78,54 @@ void DistillCommandOptions::add_to(CLI::App& command) {
   command
       .add_option(
           "--init", init,
-          fmt::format("solvers to start from, comma-separated, each {}; auto: the best fit on "
-                      "five grids for direct, the catalogue's nearest on each of them for lm; of "
-                      "several, the best after short trials goes on",
+          fmt::format("solvers to start from, comma-separated, each {}; auto: the best fit to the "
+                      "model's trajectories; of several, the best after one measurement goes on",
                       kSolverNames))
       ->capture_default_str();
   command
-      .add_option("--method", method,
-                  "direct (Gauss-Newton by differences, no gradients), fit (its start alone), lm "
-                  "(Levenberg-Marquardt with gradients) or adam (the published recipe)")
+      .add_option(
+          "--method", method,
+          "auto (fit, then direct until it is not worth its calls), fit (in closed form from "
+          "trajectories), direct (Gauss-Newton by differences, so many iterations) or adam "
+          "(the published recipe; needs gradients)")
       ->capture_default_str();
-  command.add_option(
-      "--direct", direct,
-      "settings of direct, KEY=VALUE,...: averaging, smoothing, damping, shrink, grow, attempts, "
-      "difference, time_difference (docs/distillation.md)");
-  command.add_option(
-      "--lm", lm,
-      "settings of lm, KEY=VALUE,...: averaging, smoothing, damping, shrink, lookahead, probes "
-      "(docs/distillation.md)");
+  command
+      .add_option("--start-scale", start_scale,
+                  "free, or 1 for pipelines that take the noise as it is")
+      ->capture_default_str();
+  command
+      .add_option("--times", times,
+                  "free, or as whoever runs the solver rounds them: integer, integer:LEVELS, bf16")
+      ->capture_default_str();
+  command.add_option("--direct", direct,
+                     "settings of auto and direct, KEY=VALUE,...: judges, averaging, smoothing, "
+                     "damping, attempts, "
+                     "difference, time_difference (docs/distillation.md)");
   command.add_option("--adam-decay", adam_decay, "polynomial (rate 5e-4) or cosine (rate 1e-4)")
       ->capture_default_str();
   command
       .add_option("--sigma0", sigma_0,
                   "sigma_0 preconditioning of the start, a number or auto, which tries a few")
       ->capture_default_str();
-  command.add_option("--iterations", iterations,
-                     "of each start, at most; default 8 (direct) or 60 (lm), which mostly end by "
-                     "themselves before, "
-                     "or 15000 (adam)");
-  command.add_option("--train-batch", batch,
-                     "pairs of one iteration; default 16 (direct), 128 (lm) or 40 (adam)");
-  command.add_option("--calls", most_forwards,
-                     "model calls to spend on training, counted per sample: no iteration begins "
-                     "beyond; default any");
-  command.add_option("--max-pairs", most_pairs, "use only the first training pairs");
   command
-      .add_option("--memory", memory,
-                  "high keeps the graphs of all steps, low rebuilds them one at a time; auto: "
-                  "high on CUDA")
-      ->capture_default_str();
-  command.add_option("--seed", seed, "of batches and probes")->capture_default_str();
+      .add_option("--iterations", iterations,
+                  "at most; default 12 (auto, which mostly ends by itself before), 6 (direct) or "
+                  "15000 (adam)")
+      ->check(positive_number());
+  command
+      .add_option(
+          "--train-batch", batch,
+          "samples of one iteration; default 16, 8 beyond 10 NFE, more where they are small, "
+          "or 40 (adam)")
+      ->check(positive_number());
+  command
+      .add_option("--calls", most_forwards,
+                  "model calls to spend at most, counted per sample, without those of the "
+                  "reference and of validation; default any")
+      ->check(positive_number());
+  command.add_option("--max-pairs", most_pairs, "use only the first training pairs")
+      ->check(positive_number());
+  command.add_option("--seed", seed, "of adam's batches")->capture_default_str();
   command.add_flag("--resume", resume, "go on with the run in the folder");
   model.add_to(command);
   add_space_option(command, space);
@@ -131,20 +144,14 @@ void DistillCommandOptions::check_numbers() const {
   if (!pairs.empty() && !conditions.empty()) {
     throw usage_error("--pairs brings its own conditions; leave out --cond");
   }
-  if (!pairs.empty() && method == to_string(Method::fit)) {
-    throw usage_error(
-        "--method fit needs trajectories, which the pairs of a folder lack; leave out --pairs");
+  if (!pairs.empty() && tolerance) {
+    throw usage_error("--pairs brings its own tolerance; leave out --tolerance");
   }
-  const bool in_memory = method == to_string(Method::fit) || method == to_string(Method::direct);
-  if (pairs.empty() && in_memory && most_pairs > 0) {
+  if (pairs.empty() && method != to_string(Method::adam) && most_pairs > 0) {
     throw usage_error("--max-pairs goes with --pairs; give --samples instead");
   }
   if (samples < 1) throw usage_error("--samples must be at least 1, found {}", samples);
-  if (iterations < 0 || batch < 0 || most_forwards < 0 || most_pairs < 0 || seed < 0) {
-    throw usage_error(
-        "--iterations, --train-batch, --calls, --max-pairs and --seed must "
-        "not be negative");
-  }
+  if (seed < 0) throw usage_error("--seed must not be negative, found {}", seed);
 }
 
 namespace {
@@ -175,13 +182,19 @@ std::vector<SolverName> preconditioned(const std::vector<std::string>& texts,
   return names;
 }
 
+// Of a file: its solver of as many evaluations, or of the most below, padded.
 NamedSolver start_of(const SolverName& name, int nfe, const FieldDescription& field) {
-  if (!name.is_file()) return {to_string(name), resolve_solver(name, nfe, field).solver};
-  const NsSolver solver = resolve_solver(name, 0, field).solver;
-  if (solver.nfe() > nfe) {
-    throw usage_error("{} spends {} evaluations, more than --nfe {}", name.file, solver.nfe(), nfe);
+  if (!name.is_file()) return {to_string(name), resolve_solver(name, nfe, field).at()};
+  const SolverFile file = read_finished(name.file, field);
+  const NsSolver* nearest = nullptr;
+  for (const auto& filed : file.solvers) {
+    if (filed.solver.nfe() <= nfe) nearest = &filed.solver;
   }
-  return {name.file, pad(solver, nfe)};
+  if (nearest == nullptr) {
+    throw usage_error("{} spends {} evaluations, more than --nfe {}", name.file,
+                      file.nfes().front(), nfe);
+  }
+  return {name.file, pad(*nearest, nfe)};
 }
 
 // Those that --init and --sigma0 name: none where they are left to the library.
@@ -200,20 +213,13 @@ std::vector<NamedSolver> named_starts(const DistillCommandOptions& options, cons
   return starts;
 }
 
-Memory memory_of(const DistillCommandOptions& options, const OpenModel& open) {
-  if (options.memory == "low") return Memory::low;
-  if (options.memory == "high") return Memory::high;
-  if (options.memory == kAuto) return open.device.is_cuda() ? Memory::high : Memory::low;
-  throw Error(ErrorKind::usage, unknown_name("memory", options.memory, {"auto", "low", "high"}));
-}
-
 }  // namespace
 
 ModelDistillOptions distill_options(const DistillCommandOptions& options, const OpenModel& open,
                                     int nfe, bool decoded) {
   ModelDistillOptions result;
   result.nfe = nfe;
-  result.family = make_family(options.family, nfe);
+  result.family = make_family(options, nfe);
   result.field = open.field();
   result.starts = named_starts(options, *result.family, result.field);
   result.method = parse_method(options.method);
@@ -227,15 +233,13 @@ ModelDistillOptions distill_options(const DistillCommandOptions& options, const 
     throw Error(ErrorKind::usage,
                 unknown_name("decay", options.adam_decay, {"polynomial", "cosine"}));
   }
-  result.lm = parse_lm(options.lm);
   result.direct = parse_direct(options.direct);
   if (options.batch > 0) {
-    result.direct.batch = result.lm.batch = result.adam.batch = options.batch;
+    result.direct.batch = result.adam.batch = options.batch;
   }
   result.peak = value_peak(open, decoded);
   result.device = open.device;
   result.objective.device_batch = options.model.batch;
-  result.objective.memory = memory_of(options, open);
   if (decoded) {
     result.objective.decode = [&open](const torch::Tensor& x) { return open.decoder->decode(x); };
   }

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,10 +19,12 @@ struct DistillCommandOptions {
   std::string pairs, output;
   std::vector<std::string> conditions;  // of the pairs, where they are made here
   std::string nfe = "8";
-  std::string family = "bns", init = kAuto, method = "direct", sigma_0 = "1";
-  std::string direct, lm;  // KEY=VALUE,...
-  std::string adam_decay = "polynomial", memory = kAuto, space = "sample";
+  std::string family = "bns", init = kAuto, method = kAuto, sigma_0 = "1";
+  std::string start_scale = "free", times = "free";  // constraints
+  std::string direct;                                // KEY=VALUE,...
+  std::string adam_decay = "polynomial", space = "sample";
   int64_t iterations = 0, batch = 0, most_forwards = 0, most_pairs = 0;
+  std::optional<double> tolerance;  // of the pairs, where they are made here
   int64_t samples = ModelDistillOptions().training_plan.count;
   int64_t seed = 0;
   bool resume = false;

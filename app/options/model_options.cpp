@@ -119,7 +119,7 @@ void open_card(const ModelOptions& options, OpenModel& open) {
   const auto embedded = embedded_card(options.model);
   open.card = read_model_card(embedded.empty() ? std::filesystem::path(options.model) : embedded);
   open.device = parse_device(options.device);
-  const TorchScriptOptions script = {open.device, open.dtype};
+  const TorchScriptOptions script = {open.device, open.dtype, options.one_by_one};
   open.network = load_network(open.card, script);
   open.model = network_model(open.network, open.card);
   if (open.card.decoder) open.decoder = std::make_shared<Decoder>(*open.card.decoder, script);
@@ -182,6 +182,10 @@ nlohmann::json describe_identity(const OpenModel& open) {
 }  // namespace
 
 void set_threads(int threads) {
+  constexpr int kMost = 1024;  // beyond what the OpenMP library ends the process by itself
+  if (threads < 0 || threads > kMost) {
+    throw usage_error("--threads must be from 0 to {}, found {}", kMost, threads);
+  }
   // Asked for explicitly: LibTorch's own default is one thread on some virtual machines.
   const auto all = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   at::set_num_threads(threads > 0 ? threads : all);
@@ -206,8 +210,8 @@ torch::Device parse_device(const std::string& name) {
 }
 
 void add_path_options(CLI::App& command, std::string& schedule, std::string& prediction) {
-  command.add_option("--schedule", schedule, schedule_help())->capture_default_str();
-  command.add_option("--prediction", prediction, prediction_help())->capture_default_str();
+  command.add_option("--schedule", schedule, schedule_help() + "; default fm-ot");
+  command.add_option("--prediction", prediction, prediction_help() + "; default velocity");
 }
 
 void ModelOptions::add_to(CLI::App& command) {
@@ -225,6 +229,7 @@ void ModelOptions::add_to(CLI::App& command) {
                      prediction_help() + " (analytic models only; default velocity)");
   command.add_option("--guidance", guidance,
                      "classifier-free guidance w, u = (1+w) u(x|y) - w u(x); default 0, unguided; "
+                     "a range such as 0-4, where each sample has a w of its own, spread evenly; "
                      "over time as t:w,t:w,... (t = 0 noise, 1 data), linear in between");
   command.add_option("--guidance-scale", guidance_scale,
                      "the same in the convention of other tools, 1 + w; 1 is unguided");
@@ -244,9 +249,19 @@ void ModelOptions::add_running_to(CLI::App& command) {
   command.add_option("--device", device, "where a card's model runs: auto, cpu, cuda:N")
       ->capture_default_str();
   command.add_option("--threads", threads, "CPU threads, 0 for all")->capture_default_str();
+  command.add_flag(
+      "--one-by-one", one_by_one,
+      "call a card's model on each sample alone: slower, but no bit of a sample depends "
+      "on --batch, --count or the samples beside it");
 }
 
 bool OpenModel::is_tf32() const { return precision == kTf32; }
+
+FieldDescription OpenModel::field() const {
+  FieldDescription field = {card.prediction, card.schedule, guidance};
+  if (network) field.time = describe(card.time, card.input_scaling);
+  return field;
+}
 
 const nlohmann::json& OpenModel::identity() const {
   if (!identity_) identity_ = describe_identity(*this);
@@ -264,7 +279,6 @@ std::string OpenModel::title() const {
 
 OpenModel open_model(const ModelOptions& options) {
   if (options.batch < 1) throw usage_error("--batch must be at least 1, found {}", options.batch);
-  if (options.threads < 0) throw usage_error("--threads must not be negative");
   set_threads(options.threads);
   OpenModel open;
   open.name = options.model;

@@ -25,9 +25,10 @@ struct ModelOptions {
   std::string guidance_interval;
   int64_t batch = 64;
   int threads = 0;
+  bool one_by_one = false;
 
   void add_to(CLI::App& command);
-  // Only how it is run: --batch, --dtype, --device, --threads.
+  // Only how it is run: --batch, --dtype, --device, --threads, --one-by-one.
   void add_running_to(CLI::App& command);
 };
 
@@ -47,7 +48,7 @@ struct OpenModel {
   // The state's type: float64 for float64 models, float32 for all others.
   torch::ScalarType state_dtype() const;
   // What solvers for it are made for.
-  FieldDescription field() const { return {card.prediction, card.schedule, guidance}; }
+  FieldDescription field() const;
   // What the model is and how its card reads it, for files that must not be used with another.
   // The first call reads and hashes the weights.
   const nlohmann::json& identity() const;

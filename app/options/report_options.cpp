@@ -4,6 +4,7 @@
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
+#include "bespoke/base/message.h"
 #include "bespoke/report/chart.h"
 #include "bespoke/report/report_pictures.h"
 
@@ -20,7 +21,8 @@ void ReportOptions::add_to(CLI::App& command) {
 }
 
 void ReportOptions::check() const {
-  if (!page.empty() && std::filesystem::is_directory(page)) {
+  std::error_code unknown;
+  if (!page.empty() && std::filesystem::is_directory(page, unknown)) {
     throw usage_error("--report {} is a folder; name a file in it", page);
   }
   if (!pictures.empty() && !charts_are_built()) {
@@ -46,13 +48,13 @@ void ReportOptions::make_room() const {
 void write_reports(const Report& report, const ReportOptions& options) {
   if (!options.page.empty()) {
     write_report(options.page, render_html(report), options.force);
-    fmt::print(stderr, "report: {}\n", options.page);
+    say("report: {}", options.page);
   }
   if (options.pictures.empty()) return;
   for (const auto& picture : report_pictures(report)) {
     write_file_atomically(std::filesystem::path(options.pictures) / picture.name, picture.png);
   }
-  fmt::print(stderr, "pictures: {}\n", options.pictures);
+  say("pictures: {}", options.pictures);
 }
 
 }  // namespace bespoke

@@ -4,11 +4,14 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <set>
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/text.h"
 #include "bespoke/io/tensor_file.h"
+#include "bespoke/model/guidance.h"
 #include "options/condition_options.h"
+#include "options/number_checks.h"
 
 namespace bespoke {
 
@@ -19,7 +22,6 @@ namespace {
 constexpr int64_t kDefaultCount = 64;
 
 void check_samples(const SamplesOptions& options) {
-  if (options.count < 0) throw usage_error("--count must be at least 1, found {}", options.count);
   if (options.seed < 0) throw usage_error("--seed must not be negative, found {}", options.seed);
   if (!options.seeds.empty() && options.seed != 0) {
     throw usage_error("--seed and --seeds are two ways to choose the noise; give one of them");
@@ -43,14 +45,15 @@ torch::Tensor noise_of_seeds(const SamplesOptions& options, const Model& model,
   const auto seeds = parse_integer_list(options.seeds, "--seeds");
   const int64_t count = count_of(options, static_cast<int64_t>(seeds.size()), "--seeds");
   std::vector<torch::Tensor> parts;
+  std::set<int64_t> seen;
   for (int64_t i = 0; i < count; ++i) {
     const int64_t seed = seeds[static_cast<size_t>(i)];
-    parts.push_back(starting_noise(model, static_cast<uint64_t>(seed), 0, 1));
-    const std::string label = fmt::format("seed-{:06}", seed);
-    if (std::find(labels.begin(), labels.end(), label) != labels.end()) {
+    if (seed < 0) throw usage_error("--seeds must not be negative, found {}", seed);
+    if (!seen.insert(seed).second) {
       throw usage_error("--seeds has {} twice; its samples would be the same", seed);
     }
-    labels.push_back(label);
+    parts.push_back(starting_noise(model, static_cast<uint64_t>(seed), 0, 1));
+    labels.push_back(fmt::format("seed-{:06}", seed));
   }
   return torch::cat(parts);
 }
@@ -64,6 +67,22 @@ torch::Tensor noise_from_file(const SamplesOptions& options, const Model& model)
                     options.noise, fmt::join(noise.sizes(), "x"), fmt::join(shape, "x"));
   }
   return noise.slice(0, 0, count_of(options, noise.size(0), options.noise));
+}
+
+// Each sample's own weight: like its noise, that of its seed and number. Samples whose noise comes
+// from a file have none, and are counted as those of seed 0.
+torch::Tensor choose_weights(const SamplesOptions& options, const GuidanceRange& range,
+                             int64_t count) {
+  if (options.seeds.empty()) {
+    return guidance_weights(range, static_cast<uint64_t>(options.seed), 0, count);
+  }
+  const auto seeds = parse_integer_list(options.seeds, "--seeds");
+  std::vector<torch::Tensor> parts;
+  for (int64_t i = 0; i < count; ++i) {
+    const auto seed = static_cast<uint64_t>(seeds[static_cast<size_t>(i)]);
+    parts.push_back(guidance_weights(range, seed, 0, 1));
+  }
+  return torch::cat(parts);
 }
 
 // The noise in its own precision, with a name for each sample.
@@ -88,8 +107,9 @@ void SamplesOptions::add_to(CLI::App& command) {
                      "condition NAME=VALUE: a class, a list that repeats over the samples "
                      "(class=0-9), or a tensor (text=FILE.safetensors[:KEY] or FILE.npy), one per "
                      "sample or shared");
-  command.add_option("--count", count,
-                     "number of samples; default 64, or all of --seeds or --noise");
+  command
+      .add_option("--count", count, "number of samples; default 64, or all of --seeds or --noise")
+      ->check(positive_number());
   command.add_option("--seed", seed, "sample i starts from noise (seed, i)")->capture_default_str();
   command.add_option("--seeds", seeds,
                      "a seed for each sample, such as 0-63: sample i starts from noise (seeds[i], "
@@ -107,6 +127,10 @@ ChosenSamples choose_samples(const OpenModel& open, const SamplesOptions& option
     chosen.labels.push_back(fmt::format("{:06}", i));
   }
   chosen.conditions = read_conditions(open.card.conditions, options.conditions, chosen.count());
+  if (open.guidance.range) {
+    chosen.conditions[kGuidanceCondition] =
+        choose_weights(options, *open.guidance.range, chosen.count());
+  }
   chosen.model = guided(open, chosen.conditions);
   chosen.title = fmt::format("{}, {} samples {}", open.title(), chosen.count(), origin(options));
   return chosen;

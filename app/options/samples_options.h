@@ -24,7 +24,7 @@ struct SamplesOptions {
 struct ChosenSamples {
   ModelPtr model;                   // guided, where guidance was asked for
   torch::Tensor noise;              // [count, ...], in the state's type, on the model's device
-  Conditions conditions;            // of all samples
+  Conditions conditions;            // of all samples, with their weights where guidance is a range
   std::string title;                // what figures printed about them are of
   std::vector<std::string> labels;  // one per sample, for file names: its seed or number
 

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "bespoke/base/error.h"
+#include "bespoke/base/message.h"
 #include "bespoke/solver/grid.h"
 
 namespace bespoke {
@@ -49,6 +50,23 @@ SolverName completed(const std::string& text, const SolverOptions& options) {
   return name;
 }
 
+namespace {
+
+void warn_of_other_guidance(const std::string& path, const SolverFile& file,
+                            const FieldDescription& field) {
+  if (covers(file.field.guidance, field.guidance)) return;
+  detail::say("bespoke: {} was made for {}, this run has {}", path, to_string(file.field.guidance),
+              to_string(field.guidance));
+}
+
+}  // namespace
+
+SolverFile finished(const std::string& path, const FieldDescription& field) {
+  SolverFile file = read_finished(path, field);
+  warn_of_other_guidance(path, file, field);
+  return file;
+}
+
 SolverFile resolve(const std::string& text, int nfe, const FieldDescription& field,
                    const SolverOptions& options) {
   constexpr int kDefaultNfe = 8;
@@ -59,12 +77,9 @@ SolverFile resolve(const std::string& text, int nfe, const FieldDescription& fie
     file = resolve_solver(name, nfe, field, options.lower_order_final);
   } catch (const Error& error) {
     if (!name.is_file() || error.kind() != ErrorKind::usage) throw;
-    throw usage_error("{}; leave out --nfe", error.what());
+    throw usage_error("{} with --nfe", error.what());
   }
-  if (file.field.guidance != field.guidance) {
-    fmt::print(stderr, "bespoke: {} was made for {}, this run has {}\n", text,
-               to_string(file.field.guidance), to_string(field.guidance));
-  }
+  warn_of_other_guidance(text, file, field);
   return file;
 }
 

@@ -21,9 +21,13 @@ struct SolverOptions {
 SolverName completed(const std::string& text, const SolverOptions& options);
 
 // The solver of a name so completed. Says on stderr where a file was made for another guidance; an
-// nfe of 0 is that of the file, and 8 for all others.
+// nfe of 0 is the only one of a file, and 8 for all others.
 SolverFile resolve(const std::string& text, int nfe, const FieldDescription& field,
                    const SolverOptions& options);
+
+// All solvers of a file, which must be for this field; says on stderr where they were made for
+// another guidance.
+SolverFile finished(const std::string& path, const FieldDescription& field);
 
 // What every command that takes names of solvers says of them.
 extern const char kSolverNames[];

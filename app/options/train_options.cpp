@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "bespoke/base/error.h"
+#include "options/decode_options.h"
+#include "options/number_checks.h"
 
 namespace bespoke {
 
@@ -16,30 +18,30 @@ void add_network_options(CLI::App& command, TrainCommandOptions& options) {
       ->capture_default_str();
   auto& transformer = options.transformer;
   command.add_option("--patch", transformer.patch, "transformer: side of a patch")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->capture_default_str();
   command.add_option("--width", transformer.width, "transformer: width of a token")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->capture_default_str();
   command.add_option("--depth", transformer.depth, "transformer: number of blocks")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->capture_default_str();
   command.add_option("--heads", transformer.heads, "transformer: attention heads")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->capture_default_str();
   command.add_option("--mlp-ratio", transformer.mlp_ratio, "transformer: hidden width / width")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->capture_default_str();
   auto& unet = options.unet;
   command.add_option("--channels", unet.channels, "unet: channels at full resolution")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->capture_default_str();
   command.add_option("--multipliers", unet.multipliers, "unet: of the channels, one per level")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->capture_default_str();
   command.add_option("--blocks", unet.blocks, "unet: residual blocks per level")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->capture_default_str();
   command.add_option("--attention", unet.attention, "unet: widths that have self-attention")
       ->delimiter(',')
@@ -62,13 +64,13 @@ void add_loss_options(CLI::App& command, TrainCommandOptions& options) {
 
 void add_training_options(CLI::App& command, TrainOptions& train) {
   command.add_option("--steps", train.steps, "of the optimiser")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->capture_default_str();
   command.add_option("--batch", train.batch, "examples per step")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->capture_default_str();
   command.add_option("--learning-rate", train.adamw.learning_rate, "the highest, of AdamW")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->capture_default_str();
   command.add_option("--warmup", train.warmup, "steps until it is reached")
       ->check(CLI::NonNegativeNumber)
@@ -91,8 +93,9 @@ void add_training_options(CLI::App& command, TrainOptions& train) {
 void TrainCommandOptions::add_to(CLI::App& command) {
   command.add_option("--data", data, "folder, zip or .safetensors of images or sounds; repeatable")
       ->required();
+  add_decode_option(command);
   command.add_option("--size", size, "width of images or length of sounds (default: as they are)")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
   command.add_option("-o,--output", output, "folder for the model, its card, checkpoint and log")
       ->required();
   add_network_options(command, *this);
@@ -101,13 +104,13 @@ void TrainCommandOptions::add_to(CLI::App& command) {
   command.add_option("--test", test, "classifier: data whose classes it is tested on at the end");
   command
       .add_option("--grid-every", grid_every, "steps between sample grids (default: at the end)")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
   command.add_option("--device", device, "auto, cpu, cuda or cuda:N")->capture_default_str();
   command.add_option("--dtype", dtype, "fp32 or bf16 (default: bf16 on CUDA)")
       ->check(CLI::IsMember({"auto", "fp32", "bf16"}))
       ->capture_default_str();
   command.add_option("--threads", threads, "CPU threads (default: all cores)")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
   command.add_option("--name", name, "of the model, for its card");
   command.add_option("--licence", licence, "of the model, for its card");
   command.add_option("--source", source, "of the data, for its card");

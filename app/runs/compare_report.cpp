@@ -8,6 +8,7 @@
 #include <ctime>
 
 #include "bespoke/base/file.h"
+#include "bespoke/base/json_checks.h"
 #include "bespoke/solver/solver_file.h"
 #include "bespoke/version.h"
 #include "options/solver_options.h"
@@ -21,7 +22,7 @@ using namespace detail;
 
 namespace {
 
-// "bns-nfe8" as "bns": the solvers of one run make one line of a chart.
+// The solvers of one run make one line of a chart: the files of version 1 had one each, "bns-nfe8".
 std::string family_name(const SolverFile& file) {
   return file.name.substr(0, file.name.find("-nfe"));
 }
@@ -54,7 +55,7 @@ std::string line_name(const ComparedModel& compared, const ComparisonRow& row) {
 
 bool is_distilled(const ComparedModel& compared, const ComparisonRow& row) {
   const SolverFile* file = file_of(compared, row);
-  return file != nullptr && file->provenance.contains("validation_psnr");
+  return file != nullptr && file->provenance_of(row.nfe).contains("validation_psnr");
 }
 
 ReportRow report_row(const ComparedModel& compared, const ComparisonRow& row) {
@@ -78,18 +79,19 @@ void add_commands(Report& report, const std::vector<std::string>& of_solvers) {
   report.commands = all;
 }
 
-std::string provenance_text(const SolverFile& file, const char* key) {
-  const auto value = file.provenance.value(key, nlohmann::json());
-  return value.is_string() ? value.get<std::string>() : value.dump();
+std::string provenance_text(const nlohmann::json& provenance, const char* key) {
+  const auto value = provenance.value(key, nlohmann::json());
+  return value.is_string() ? value.get<std::string>() : json_text(value);
 }
 
 void add_distilled(Report& report, const ComparedModel& compared, const ComparisonRow& row) {
   const SolverFile& file = *file_of(compared, row);
   const std::string name = line_name(compared, row);
-  report.solvers.push_back({name, file.solver});
+  report.solvers.push_back({name, file.at(row.nfe)});
   const auto log = distillation_log(std::filesystem::path(row.name).parent_path(), row.nfe);
   if (is_file(log)) report.training.push_back({name, row.nfe, parse_training_log(read_file(log))});
-  const auto text = [&](const char* key) { return provenance_text(file, key); };
+  const nlohmann::json provenance = file.provenance_of(row.nfe);
+  const auto text = [&](const char* key) { return provenance_text(provenance, key); };
   report.provenance.emplace_back(
       fmt::format("{} of {} evaluations", name, row.nfe),
       fmt::format("{}, {} iterations from {}, {} forwards, seed {}; pairs {}", text("made_by"),
@@ -207,8 +209,10 @@ Report make_report(const ComparedModel& compared) {
   for (const auto& row : compared.figures.rows) {
     if (!is_distilled(compared, row)) continue;
     add_distilled(report, compared, row);
-    const SolverFile& file = *file_of(compared, row);
-    if (file.provenance.contains("command")) commands.push_back(provenance_text(file, "command"));
+    const nlohmann::json& provenance = file_of(compared, row)->provenance;
+    if (provenance.contains("command")) {
+      commands.push_back(provenance_text(provenance, "command"));
+    }
   }
   add_commands(report, commands);
   report.gallery = make_gallery(compared, report);

@@ -42,6 +42,19 @@ std::vector<nlohmann::json> figure_cells(const ComparisonRow& row, bool for_peop
           distance(row.frechet_to_real)};
 }
 
+// Of the samples in a bin: none where it has no sample.
+nlohmann::json bin_cell(const ComparisonRow& row, double psnr) {
+  if (row.diverged) return "diverged";
+  if (std::isnan(psnr)) return nullptr;
+  return std::isfinite(psnr) ? nlohmann::json(psnr) : nlohmann::json("exact");
+}
+
+void add_bin_columns(const Comparison& comparison, std::vector<Table::Column>& columns) {
+  for (const auto& bin : comparison.guidance_bins) {
+    columns.push_back({fmt::format("psnr_db_w_{:g}_to_{:g}", bin.from, bin.to), true, 2});
+  }
+}
+
 // The reference as one of the solvers: at no distance from itself, at some from real data.
 ComparisonRow reference_row(const Comparison& comparison) {
   ComparisonRow row;
@@ -83,6 +96,20 @@ Table figures_by_nfe(const Comparison& comparison, const std::vector<int64_t>& n
   return table;
 }
 
+Table figures_by_guidance(const Comparison& comparison) {
+  std::vector<Table::Column> columns = {{"solver"}, {"NFE", true}};
+  for (const auto& bin : comparison.guidance_bins) {
+    columns.push_back({fmt::format("{:g} to {:g}", bin.from, bin.to), true, 2});
+  }
+  Table table(columns);
+  for (const auto& row : comparison.rows) {
+    std::vector<nlohmann::json> cells = {row.name, row.nfe};
+    for (const double psnr : row.psnr_by_guidance) cells.push_back(bin_cell(row, psnr));
+    table.add_row(cells);
+  }
+  return table;
+}
+
 Table all_figures(const Comparison& comparison, const std::string& title, bool for_people) {
   std::vector<Table::Column> columns = {{"solver"},
                                         {"nfe", true},
@@ -95,11 +122,18 @@ Table all_figures(const Comparison& comparison, const std::string& title, bool f
                                         {"model_calls", true},
                                         {"fd_ref", true},
                                         {"fd_real", true}};
+  if (!for_people) add_bin_columns(comparison, columns);
   if (!for_people) columns.push_back({"of"});
   Table table(columns);
   const auto add = [&](const ComparisonRow& row) {
     auto cells = figure_cells(row, for_people);
-    if (!for_people) cells.push_back(title);
+    if (!for_people) {
+      for (size_t i = 0; i < comparison.guidance_bins.size(); ++i) {
+        const bool measured = i < row.psnr_by_guidance.size();  // the reference is not
+        cells.push_back(measured ? number_or_null(row.psnr_by_guidance[i]) : nlohmann::json());
+      }
+      cells.push_back(title);
+    }
     table.add_row(cells);
   };
   for (const auto& row : comparison.rows) add(row);

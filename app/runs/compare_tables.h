@@ -18,6 +18,9 @@ Table figures_by_nfe(const Comparison& comparison, const std::vector<int64_t>& n
 nlohmann::json psnr_cell(const ComparisonRow& row);
 nlohmann::json distance_cell(const ComparisonRow& row, const std::optional<double>& distance);
 
+// A row per solver and NFE and a column per bin of the samples' own guidance weights.
+Table figures_by_guidance(const Comparison& comparison);
+
 // Every figure of every solver, and of the reference where it has one; for programs also what they
 // are of.
 Table all_figures(const Comparison& comparison, const std::string& title, bool for_people);

@@ -2,6 +2,7 @@
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
+#include "bespoke/base/json_checks.h"
 #include "bespoke/base/text.h"
 #include "runs/run_folder.h"
 
@@ -19,7 +20,7 @@ constexpr char kLog[] = "log.jsonl";
 std::string lines_behind(const std::string& log, const DistillState& state) {
   std::string kept;
   for (const auto& text : split(log, '\n')) {
-    const auto line = nlohmann::json::parse(text, nullptr, false);
+    const auto line = try_parse_json(text);
     if (!line.is_object()) continue;
     const auto start = line.value("start", size_t{0});
     const bool behind = start < state.starts.size() &&
@@ -52,7 +53,7 @@ DistillRun::DistillRun(std::filesystem::path folder)
 DistillState DistillRun::state() const {
   const auto path = folder_ / kCheckpoint;
   if (!is_file(path)) return {};
-  return parse_distill_state(read_file(path), path.string());
+  return parse_distill_state(read_text_file(path), path.string());
 }
 
 std::optional<nlohmann::json> DistillRun::finished() const {
@@ -70,7 +71,7 @@ void DistillRun::record(const DistillProgress& progress, const DistillState& sta
                          {"vjps", progress.training.vjps},
                          {"seconds", progress.seconds}};
   if (progress.validated) line["validation_psnr"] = progress.validation_psnr;
-  log_ << line.dump() << std::endl;
+  log_ << json_text(line) << std::endl;
   constexpr std::chrono::seconds kInterval(2);
   if (std::chrono::steady_clock::now() - stored_ >= kInterval) store(state);
 }
@@ -81,7 +82,7 @@ void DistillRun::store(const DistillState& state) {
 }
 
 void DistillRun::finish(const nlohmann::json& summary) {
-  write_file_atomically(folder_ / kSummary, summary.dump(2) + "\n");
+  write_file_atomically(folder_ / kSummary, json_text(summary, 2) + "\n");
 }
 
 }  // namespace bespoke

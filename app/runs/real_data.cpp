@@ -10,6 +10,8 @@
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
+#include "bespoke/base/json_checks.h"
+#include "bespoke/base/message.h"
 #include "bespoke/base/progress.h"
 #include "bespoke/base/sha256.h"
 #include "bespoke/io/dataset.h"
@@ -44,8 +46,7 @@ nlohmann::json data_identity(const std::string& path) {
   std::sort(names.begin(), names.end());
   nlohmann::json stamps = nlohmann::json::array();
   for (const auto& name : names) stamps.push_back(stamp_of(file, name));
-  return {{"files", sha256(stamps.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace))},
-          {"of", path}};
+  return {{"files", sha256(json_text(stamps))}, {"of", path}};
 }
 
 // Images or sounds, made to fit the model's samples.
@@ -65,7 +66,7 @@ torch::Tensor read_real_dataset(const std::string& path, const OpenModel& open) 
   options.size = resizable ? shape.back() : 0;
   options.on_progress = [&](double done) { progress.update(done); };
   const Dataset dataset = read_dataset({path}, options);
-  for (const auto& note : dataset.notes) fmt::print(stderr, "bespoke: {}\n", note);
+  for (const auto& note : dataset.notes) say("bespoke: {}", note);
   if (dataset.sample_rate != 0 && dataset.sample_rate != open.card.sample_rate) {
     throw bad_input("--real {}: sounds of {} Hz, the model's card says {} Hz", path,
                     dataset.sample_rate, open.card.sample_rate);
@@ -94,7 +95,8 @@ torch::Tensor in_value_range(const torch::Tensor& samples, const ValueRange& ran
 }  // namespace
 
 void check_real(const std::string& path) {
-  if (!std::filesystem::exists(without_key(path))) {
+  std::error_code unknown;
+  if (!std::filesystem::exists(without_key(path), unknown)) {
     throw bad_input("--real {}: there is no such file or folder; check the path", path);
   }
 }

@@ -16,7 +16,7 @@ constexpr char kOptions[] = "options.json";
 
 nlohmann::json read_json_object(const std::filesystem::path& path) {
   const auto json =
-      parse_json(read_file(path), path.string(), "an earlier run wrote it; begin anew");
+      parse_json(read_text_file(path), path.string(), "an earlier run wrote it; begin anew");
   require(json.is_object(), path.string(), "is not a JSON object; begin anew");
   return json;
 }
@@ -33,16 +33,16 @@ FolderLock claim_folder(const std::filesystem::path& folder, const nlohmann::jso
   FolderLock lock(folder);
   const auto path = folder / kOptions;
   if (!is_file(path)) {
-    write_file_atomically(path, options.dump(2) + "\n");
+    write_file_atomically(path, json_text(options, 2) + "\n");
     return lock;
   }
   refuse_unless_resumed(folder, resume);
   const auto found = read_json_object(path);
   for (const auto& [key, value] : options.items()) {
-    if (found.value(key, nlohmann::json()) != value) {
+    if (json_text(found.value(key, nlohmann::json())) != json_text(value)) {
       throw bad_input("{} was begun with {} = {}, this run has {}; give the same options",
-                      folder.string(), key, found.value(key, nlohmann::json()).dump(),
-                      value.dump());
+                      folder.string(), key, json_text(found.value(key, nlohmann::json())),
+                      json_text(value));
     }
   }
   return lock;

@@ -4,6 +4,7 @@
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
+#include "bespoke/base/json_checks.h"
 #include "bespoke/base/text.h"
 
 namespace bespoke {
@@ -42,7 +43,7 @@ TrainingRun::TrainingRun(std::filesystem::path folder, int64_t step)
 void TrainingRun::record(const TrainProgress& progress, const AdamWState& state) {
   const nlohmann::json line = {
       {"step", progress.step}, {"loss", progress.loss}, {"seconds", seconds_before_ + seconds()}};
-  log_ << line.dump() << std::endl;
+  log_ << json_text(line) << std::endl;
   constexpr double kInterval = 60;
   if (seconds_since(stored_) >= kInterval) store(state);
 }
@@ -56,7 +57,7 @@ void TrainingRun::store(const AdamWState& state) {
 void TrainingRun::keep_log_until(const std::filesystem::path& path, int64_t step) {
   std::string kept;
   for (const auto& text : split(read_file(path), '\n')) {
-    const auto line = nlohmann::json::parse(text, nullptr, false);
+    const auto line = try_parse_json(text);
     if (!line.is_object() || line.value("step", step + 1) > step) continue;
     seconds_before_ = line.value("seconds", 0.0);
     kept += text + "\n";

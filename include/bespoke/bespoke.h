@@ -5,6 +5,7 @@
 #include "bespoke/core.h"
 
 #include "bespoke/io/dataset.h"
+#include "bespoke/io/decode_limit.h"
 #include "bespoke/io/image.h"
 #include "bespoke/io/jpeg.h"
 #include "bespoke/io/npy.h"

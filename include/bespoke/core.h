@@ -3,6 +3,7 @@
 // Everything bespoke::core offers: what needs no tensors. Helpers in bespoke::detail are left out.
 
 #include "bespoke/base/error.h"
+#include "bespoke/base/even_numbers.h"
 #include "bespoke/base/jet.h"
 #include "bespoke/base/matrix.h"
 #include "bespoke/base/progress.h"
@@ -14,8 +15,7 @@
 #include "bespoke/distill/distill.h"
 #include "bespoke/distill/family.h"
 #include "bespoke/distill/fit.h"
-#include "bespoke/distill/gauss_newton.h"
-#include "bespoke/distill/levenberg_marquardt.h"
+#include "bespoke/distill/fit_search.h"
 #include "bespoke/distill/linear_model.h"
 #include "bespoke/distill/objective.h"
 #include "bespoke/distill/screen.h"
@@ -37,6 +37,7 @@
 #include "bespoke/solver/ns_solver.h"
 #include "bespoke/solver/runge_kutta.h"
 #include "bespoke/solver/solver_file.h"
+#include "bespoke/solver/time_rounding.h"
 #include "bespoke/solver/trace.h"
 #include "bespoke/solver/unipc.h"
 #include "bespoke/version.h"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from bespoke.exporting import Export, ExportError, export_model
     from bespoke.methods import distill, fit
     from bespoke.problem import Problem, Result
+    from bespoke.saving import save_solvers
     from bespoke.starting_noise import noise
     from bespoke.solver import LoweredSolver, Solver, catalogue, grids, schedules
 
@@ -30,13 +31,15 @@ _HOME = {
     "distill": "methods", "fit": "methods",
     "Problem": "problem", "Result": "problem",
     "noise": "starting_noise",
+    "save_solvers": "saving",
     "LoweredSolver": "solver", "Schedule": "_core", "Solver": "solver", "catalogue": "solver",
     "grids": "solver", "schedules": "solver",
 }
 
 __all__ = ["Comparison", "ComparisonRow", "DiffusersUNet", "DivergedError", "Error", "Export",
            "ExportError", "LoweredSolver", "Problem", "Result", "Schedule", "Solver", "catalogue",
-           "compare", "distill", "export_model", "fit", "grids", "noise", "schedules"]
+           "compare", "distill", "export_model", "fit", "grids", "noise", "save_solvers",
+           "schedules"]
 
 
 def __getattr__(name: str) -> Any:

@@ -80,6 +80,9 @@ def _check_condition(given, where):
     checks.require(("classes" in given) != ("shape" in given), where,
                    'needs "classes" for an integer or "shape" for a tensor, and not both')
     card = {"name": checks.text(given["name"], f"{where}.name")}
+    checks.require(card["name"] and "=" not in card["name"], f"{where}.name",
+                   "must not be empty or hold '=', which ends it where a condition is given as "
+                   "NAME=VALUE")
     if "classes" in given:
         checks.require("dtype" not in given, where, '"dtype" goes with "shape"')
         card["classes"] = checks.whole_number(given["classes"], f"{where}.classes", 1)

@@ -81,8 +81,8 @@ def compare(field: Callback, noise: Array, solvers: Sequence[Contender],
     """Measures solvers against the model's own samples from this noise.
 
     `solvers` are names of the catalogue, each at every NFE of `nfe` that it can spend, and Solvers,
-    Results or paths of solver files at their own. Take noise that no solver was made from. The
-    other arguments are those of fit.
+    Results or paths of files, all of whose solvers are taken, at their own. Take noise that no
+    solver was made from. The other arguments are those of fit.
     """
     made = Field(field, noise, prediction=prediction, schedule=schedule, conditions=conditions,
                  guidance=guidance, unconditional=unconditional, batch=batch)
@@ -113,7 +113,7 @@ def _contenders(solvers: Sequence[Contender], counts: List[int],
             solver = contender.solver if isinstance(contender, Result) else contender
             found.append((solver.name, solver))
         elif os.fspath(contender).endswith(".json"):
-            found.append((os.fspath(contender), Solver.load(contender)))
+            found.extend((os.fspath(contender), solver) for solver in Solver.load_all(contender))
         else:
             found.extend(_named(contender, counts, field))
     if not found:

@@ -1,7 +1,6 @@
 """Solvers as a scheduler of diffusers, in unmodified pipelines.
 
-    pipe.scheduler = BespokeScheduler.from_solvers(["nfe6.solver.json", "nfe8.solver.json"],
-                                                   pipe.scheduler)
+    pipe.scheduler = BespokeScheduler.from_solvers("bns.solver.json", pipe.scheduler)
     image = pipe(prompt, num_inference_steps=8).images[0]
 """
 
@@ -68,14 +67,14 @@ class BespokeScheduler(SchedulerMixin, ConfigMixin):
     @classmethod
     def from_solvers(cls, solvers: Union[SolverLike, Sequence[SolverLike]], scheduler: Any = None,
                      prediction_type: Optional[str] = None) -> "BespokeScheduler":
-        """From Solvers, Results or files, in the place of a pipeline's scheduler.
+        """From Solvers, Results or files of one or several, in the place of a pipeline's scheduler.
 
         `scheduler` is the one it replaces, or its config: what the network predicts and how it
         counts time are taken from it, and kept for the way back.
         """
         if isinstance(solvers, (Solver, Result, str, os.PathLike)):
             solvers = [solvers]
-        held = [_solver(solver) for solver in solvers]
+        held = [solver for given in solvers for solver in _solvers(given)]
         if not held:
             raise Error("give at least one solver")
         config = dict(getattr(scheduler, "config", scheduler) or {})
@@ -203,7 +202,7 @@ class BespokeScheduler(SchedulerMixin, ConfigMixin):
         if scale != 1 and not self._scale_was_read:
             raise Error("this pipeline did not multiply its noise by init_noise_sigma, "
                         f"{scale:.6g} for this solver; pass latents= times that, or take a "
-                        "solver whose start scale is 1 (fit with free_start_scale=False)")
+                        "solver whose start scale is 1 (fit or distill with start_scale=1)")
         self._step_index = 0
         self._start = sample.detach().float()
         self._outputs = []
@@ -261,10 +260,10 @@ def own_part(output: torch.Tensor, sample: torch.Tensor) -> torch.Tensor:
                 f"{tuple(sample.shape)}")
 
 
-def _solver(given: SolverLike) -> Solver:
+def _solvers(given: SolverLike) -> List[Solver]:
     if isinstance(given, Result):
-        return given.solver
-    return given if isinstance(given, Solver) else Solver.load(given)
+        return [given.solver]
+    return [given] if isinstance(given, Solver) else Solver.load_all(given)
 
 
 def _prediction_type(solvers: List[Solver], config: Mapping[str, Any]) -> str:

@@ -25,7 +25,7 @@ def schedule_of(schedule: ScheduleLike) -> "_core.Schedule":
 
 
 def guidance_of(guidance: GuidanceLike) -> "_core.Guidance":
-    """A guidance weight from a number or the text of one that changes over time."""
+    """A guidance weight from a number, or the text of a range or of one that changes over time."""
     return _core.Guidance(guidance if isinstance(guidance, str) else float(guidance))
 
 
@@ -118,7 +118,7 @@ class Field:
         conditions = {name: _take(values, samples)
                       for name, values in self._conditions.items()}
         given = self._call(self._function, "field", x, times, conditions)
-        weights = [self.guidance.at(t) for t in times]
+        weights = [self.guidance.at(t, k) for t, k in zip(times, samples)]
         if not any(weights):
             return given
         assert self._unconditional is not None

@@ -18,7 +18,7 @@ from diffusers.schedulers.scheduling_utils import SchedulerOutput
 
 from bespoke.diffusers import PREDICTIONS, BespokeScheduler, network_time, own_part
 from bespoke.errors import Error
-from bespoke.problem import Problem, Result
+from bespoke.problem import Problem, Result, StartScale
 from bespoke.progress import ProgressLike
 from bespoke.solver import Schedule
 from bespoke.starting_noise import noise as starting_noise
@@ -205,6 +205,7 @@ def fit_pipeline(pipe: Any, prompts: Optional[Sequence[str]] = None,
                  num_inference_steps: Union[int, Sequence[int]] = (4, 6, 8), *,
                  samples: int = 16, calls: Optional[int] = None, seed: int = 0,
                  conditions: Optional[Mapping[str, Sequence[Any]]] = None,
+                 start_scale: Optional[StartScale] = None, times: str = "free",
                  held_out: Optional[int] = None, tolerance: float = 1e-3,
                  progress: ProgressLike = None, **arguments: Any) -> List[Result]:
     """Finds solvers for a pipeline by its own calls, and sets pipe.scheduler to hold them.
@@ -212,17 +213,20 @@ def fit_pipeline(pipe: Any, prompts: Optional[Sequence[str]] = None,
     prompts      taken in turn for the samples; none for pipelines without a prompt.
     num_inference_steps  the numbers of evaluations to find solvers for.
     samples      of the pipeline to learn from, a quarter of them to measure by.
-    calls        calls of the network to spend on each number of evaluations, about: the fit takes
-                 what it needs, the rest goes into direct. Without it, the fit alone.
+    calls        calls of the network to spend on each number of evaluations: the fit takes what it
+                 needs, the rest goes into direct. Without it, the fit alone.
+    start_scale  1 for solvers that take the noise as it is, or "free"; by itself what suits the
+                 pipeline: 1 where it does not multiply its noise by init_noise_sigma (DDPM, Stable
+                 Diffusion 3, Flux).
+    times        "free", or as the pipeline rounds them: "bf16" for flow pipelines in bfloat16
+                 (Flux), "integer" for networks that take whole time steps alone.
     conditions   other arguments of the pipeline with an entry per sample, such as prompt_embeds.
     arguments    of the pipeline for all samples: guidance_scale, height, width ...
 
     Each of the pipeline's calls begins with an evaluation of its own noise; these are counted too.
     A guided evaluation counts once, since the pipeline makes it.
 
-    What guidance_scale is given here is what the solvers are for. A pipeline that does not
-    multiply its noise by init_noise_sigma (DDPM, Stable Diffusion 3, Flux) gets the fit, with the
-    noise as it is.
+    What guidance_scale is given here is what the solvers are for.
     """
     schedule = schedule_of_pipeline(pipe.scheduler)
     given = {name: _each(values, samples) for name, values in
@@ -232,9 +236,10 @@ def fit_pipeline(pipe: Any, prompts: Optional[Sequence[str]] = None,
         problem = _problem(field, schedule, samples, seed, held_out, tolerance)
         counts = [num_inference_steps] if isinstance(num_inference_steps, int) else list(
             num_inference_steps)
-        free = field.oracle.scale_was_read
-        results = [problem.distill(count, calls=calls, progress=progress) if calls and free else
-                   problem.fit(count, free_start_scale=free, progress=progress)
+        scale = start_scale or ("free" if field.oracle.scale_was_read else 1)
+        results = [problem.distill(count, calls=calls, start_scale=scale, times=times,
+                                   progress=progress) if calls else
+                   problem.fit(count, start_scale=scale, times=times, progress=progress)
                    for count in counts]
     finally:
         field.close()

@@ -15,8 +15,7 @@ from bespoke.samples import Samples
 from bespoke.solver import Solver
 from bespoke.trajectories import Trajectories, reference
 
-START_GRIDS = 5  # that a fit is tried on
-LEAST_BATCH = 4  # samples below which an iteration says too little
+StartScale = Union[str, int]  # "free" or 1
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,7 @@ class Result:
     """A solver and what it took to find it. PSNR is in decibels."""
 
     solver: Solver
-    psnr: float  # on the held-out samples; on all where none were held out
+    psnr: float  # on the held-out samples, on all where none were; NaN where interrupted before
     training_psnr: float  # on the others; NaN where it was not measured
     initial_psnr: float  # before direct, on the held-out samples
     start: str  # what direct started from
@@ -69,33 +68,28 @@ class Problem:
         self.reference_calls = 0
         self._samples: Optional[Tuple[Samples, Samples]] = None
 
-    def fit(self, nfe: int = 8, *, free_start_scale: bool = True, name: Optional[str] = None,
-            progress: ProgressLike = None) -> Result:
+    def fit(self, nfe: int = 8, *, start_scale: StartScale = "free", times: str = "free",
+            name: Optional[str] = None, progress: ProgressLike = None) -> Result:
         """As bespoke.fit."""
-        options = self._options(nfe, "fit")
-        options.free_start_scale = bool(free_start_scale)
-        return _Search(self, options, name).run(progress)
+        return _Search(self, self._options(nfe, "fit", start_scale, times), name).run(progress)
 
     def distill(self, nfe: int = 8, *, calls: Optional[int] = None,
+                method: str = "auto", start_scale: StartScale = "free", times: str = "free",
                 starts: Optional[Sequence[Union[str, Solver]]] = None, iterations: int = 0,
-                samples: int = 0, difference: Optional[float] = None,
-                time_difference: float = 0.2, name: Optional[str] = None,
-                progress: ProgressLike = None) -> Result:
+                samples: int = 0, difference: float = 0.0, time_difference: float = 0.0,
+                name: Optional[str] = None, progress: ProgressLike = None) -> Result:
         """As bespoke.distill; `calls` includes those for the model's own samples."""
-        options = self._options(nfe, "direct")
+        options = self._options(nfe, method, start_scale, times)
         options.iterations = int(iterations)
         options.batch = int(samples)
         options.time_difference = float(time_difference)
-        if difference is not None:
-            options.difference = float(difference)
+        options.difference = float(difference)
         for start in starts or []:
             solver = start if isinstance(start, Solver) else Solver.named(
                 start, nfe, schedule=self.field.schedule, prediction=self.field.prediction)
             options.add_start(solver.name, solver.core)
         search = _Search(self, options, name)
         search.budget = calls
-        search.choose_difference = difference is None
-        search.fits = not starts
         return search.run(progress)
 
     def samples(self, shown: Progress) -> Tuple[Samples, Samples]:
@@ -126,11 +120,15 @@ class Problem:
         training = part(learnt, truth.trajectories)
         return training, part(numbers[len(learnt):], None) if self.held_out else training
 
-    def _options(self, nfe: int, method: str) -> "_core.DistillOptions":
+    def _options(self, nfe: int, method: str, start_scale: StartScale,
+                 times: str) -> "_core.DistillOptions":
         options = _core.DistillOptions(nfe=nfe, method=method, prediction=self.field.prediction,
                                        schedule=self.field.schedule, guidance=self.field.guidance)
         options.peak = self.peak
         options.validate()
+        if str(start_scale) not in ("free", "1"):
+            raise Error(f"start_scale is \"free\" or 1, found {start_scale!r}")
+        options.constrain(str(start_scale) == "1", times)
         return options
 
 
@@ -144,8 +142,6 @@ class _Search:
         self.options = options
         self.name = name
         self.budget: Optional[int] = None
-        self.choose_difference = False
-        self.fits = True
 
     def run(self, progress: ProgressLike) -> Result:
         problem, began = self.problem, time.monotonic()
@@ -153,47 +149,32 @@ class _Search:
             problem.field.on_calls = shown.add
             training, validation = problem.samples(shown)
             before = problem.calls
-            self._prepare(training, validation)
-            shown.say("fit" if self.fits else "start")
+            if self.budget is not None:
+                self.options.most_forwards = self._most_forwards(self.budget, training, validation)
+            shown.say("start")
             summary = _core.distill(training, validation, self.options,
-                                    lambda what, fraction: shown.say(what),
+                                    lambda what, fraction: shown.say(f"{what}, {fraction:.0%}"),
+                                    lambda name, psnr: shown.say(f"{name}, {psnr:.2f} dB"),
                                     _iteration_teller(shown))
         calls = problem.reference_calls + problem.calls - before
         return self._result(summary, calls, time.monotonic() - began)
 
-    def _prepare(self, training: Samples, validation: Samples) -> None:
-        """What depends on how precise the field turned out, and on what was spent already."""
-        field, options = self.problem.field, self.options
-        if self.choose_difference:
-            # The error of a difference quotient is about epsilon / h + h.
-            options.difference = max(options.difference, field.epsilon ** 0.5)
-        if self.budget is None:
-            return
+    def _most_forwards(self, budget: int, training: Samples, validation: Samples) -> int:
+        """What is left of the budget for the fit and the iterations, in evaluations."""
+        field = self.problem.field
         # A guided evaluation is two calls.
-        calls_each = field.calls / max(1, field.evaluations)
-        n, learnt, measured = options.nfe, training.count, validation.count
-        fits = START_GRIDS * n * min(learnt, options.fit_samples) if self.fits else 0
-        # Measured at the start, after the last iteration and twice after the last fit of all.
-        ends = n * (3 * measured + 2 * learnt)
-        left = int((self.budget - self.problem.reference_calls) / calls_each) - fits - ends
-        each = _core.iteration_evaluations(options)
-        wanted = options.batch or min(16, learnt)
-        options.batch = min(wanted, max(LEAST_BATCH, (left - n * measured) // each))
-        iteration = options.batch * each + n * measured
-        if left >= iteration:
-            options.most_forwards = max(1, left - iteration + 1)
-        elif self.fits:
-            self.options = self.problem._options(n, "fit")
-        else:
-            raise Error(f"calls = {self.budget} does not suffice for one iteration; at least "
-                        f"{self.budget + int((iteration - left) * calls_each):,} are needed")
+        left = (budget - self.problem.reference_calls) * field.evaluations / max(1, field.calls)
+        # Measured at the start, after each iteration and, with the last step fitted to all samples,
+        # at the end; there on the training samples too.
+        measured = (self.options.most_iterations + 2) * validation.count + 2 * training.count
+        return max(1, int(left) - self.options.nfe * measured)
 
     def _result(self, summary: Dict[str, Any], calls: int, seconds: float) -> Result:
         problem, field = self.problem, self.problem.field
         provenance = {"made by": f"bespoke-solvers {_core.__version__}", "start": summary["start"],
                       "psnr": summary["psnr"], "samples": problem.count - problem.held_out,
                       "held out": problem.held_out, "tolerance": problem.tolerance, "calls": calls}
-        solver = Solver.made(self.name or f"bns-nfe{self.options.nfe}", summary["solver"],
+        solver = Solver.made(self.name or "bns", summary["solver"],
                              field.prediction, field.schedule, field.guidance,
                              {key: value for key, value in provenance.items() if value == value})
         return Result(solver=solver, psnr=summary["psnr"], training_psnr=summary["training_psnr"],
@@ -208,7 +189,7 @@ class _Search:
         if summary["message"]:
             return f"it diverged and this is the best before that ({summary['message']})"
         if self.budget is not None and summary["iterations"] == 0:
-            return f"{self.budget:,} calls suffice for the fit alone"
+            return f"{self.budget:,} calls do not suffice for an iteration; this is the start"
         return ""
 
 

@@ -35,7 +35,7 @@ class Samples:
         self.size = float(np.prod(noise.shape[1:], dtype=np.int64))
         squares = field.arrays.squares(self.targets)
         self.deviation = float(np.sqrt(squares.sum() / (self.size * self.count)))
-        self.has_trajectories = trajectories is not None
+        self.known_trajectories = 0 if trajectories is None else self.count
 
     @property
     def evaluations(self) -> int:

@@ -89,17 +89,23 @@ class Solver:
     """
 
     def __init__(self, file: "_core.SolverFile") -> None:
-        self._file = file
+        self._file = file  # of one solver
 
     @classmethod
-    def load(cls, path: PathLike) -> "Solver":
-        """Reads and checks a *.solver.json."""
-        return cls(_core.SolverFile.read(os.fspath(path)))
+    def load(cls, path: PathLike, nfe: Optional[int] = None) -> "Solver":
+        """Reads and checks a *.solver.json: its solver of `nfe` evaluations, or the only one."""
+        return cls(_core.SolverFile.read(os.fspath(path)).only(nfe or 0))
 
     @classmethod
-    def parse(cls, text: str) -> "Solver":
-        """The same from the text of such a file."""
-        return cls(_core.SolverFile.parse(text, "the text"))
+    def load_all(cls, path: PathLike) -> List["Solver"]:
+        """All solvers of a *.solver.json, by rising number of evaluations."""
+        file = _core.SolverFile.read(os.fspath(path))
+        return [cls(file.only(nfe)) for nfe in file.nfes]
+
+    @classmethod
+    def parse(cls, text: str, nfe: Optional[int] = None) -> "Solver":
+        """As load, from the text of such a file."""
+        return cls(_core.SolverFile.parse(text, "the text").only(nfe or 0))
 
     @classmethod
     def named(cls, name: str, nfe: int = 8, *, schedule: ScheduleLike = "fm-ot",
@@ -174,13 +180,18 @@ class Solver:
 
     @property
     def guidance(self) -> Any:
-        """The guidance weight w that it is for; guidance_scale is 1 + w."""
+        """The guidance weight w that it is for, or a dict; guidance_scale is 1 + w."""
         return self._file.guidance.describe()
 
     @property
     def provenance(self) -> Dict[str, Any]:
         """Where it came from."""
         return self._file.provenance
+
+    @property
+    def file(self) -> "_core.SolverFile":
+        """The file with this solver alone, as the compiled module has it."""
+        return self._file
 
     @property
     def core(self) -> "_core.NsSolver":

@@ -56,6 +56,12 @@ py::list to_list(const std::vector<Change>& changes) {
 
 }  // namespace
 
+Error needs_gradients() {
+  return usage_error(
+      "this method needs gradients of the model, which callables do not have; take auto, fit or "
+      "direct");
+}
+
 void Questions::refuse() { throw Error(ErrorKind::diverged, "interrupted"); }
 
 void Questions::translate(py::error_already_set& error) {
@@ -75,7 +81,7 @@ ArrayObjective::ArrayObjective(py::object samples, Questions& questions)
       count_(samples_.attr("count").cast<int64_t>()),
       size_(samples_.attr("size").cast<double>()),
       deviation_(samples_.attr("deviation").cast<double>()),
-      has_trajectories_(samples_.attr("has_trajectories").cast<bool>()) {}
+      trajectories_(samples_.attr("known_trajectories").cast<int64_t>()) {}
 
 template <class Question>
 auto ArrayObjective::counted(Counts* counts, const Question& question) const {
@@ -156,11 +162,9 @@ std::unique_ptr<StepwiseRun> ArrayObjective::begin_run(const std::vector<int64_t
   return std::make_unique<Steps>(*this, std::move(steps), counts);
 }
 
-LocalModel ArrayObjective::local_model(const NsSolver&, const std::vector<int64_t>&,
-                                       const LocalModelOptions&, Counts*) const {
-  throw usage_error(
-      "this method needs gradients of the model, which callables do not have; take "
-      "fit or direct");
+LossGradient ArrayObjective::loss_gradient(const NsSolver&, const std::vector<int64_t>&,
+                                           Counts*) const {
+  throw needs_gradients();
 }
 
 }  // namespace bespoke::python

@@ -13,6 +13,9 @@ namespace bespoke::python {
 
 namespace py = pybind11;
 
+// What asking for gradients is answered with.
+Error needs_gradients();
+
 // What went on in Python while a method of the core was running. A KeyboardInterrupt in the middle
 // of a question is answered as a solver that diverged, and so are all questions after it: the
 // method then ends with the best it has.
@@ -52,13 +55,13 @@ class ArrayObjective : public Objective {
                                  Counts* counts) const override;
   LinearModel last_step(const NsSolver& solver, const std::vector<int64_t>& subset,
                         Counts* counts) const override;
-  bool has_trajectories() const override { return has_trajectories_; }
+  int64_t trajectories() const override { return trajectories_; }
   std::unique_ptr<StepwiseRun> begin_run(const std::vector<int64_t>& subset,
                                          Counts* counts) const override;
   LinearModel linearise(const NsSolver& solver, const std::vector<int64_t>& subset,
                         const std::vector<Change>& changes, Counts* counts) const override;
-  LocalModel local_model(const NsSolver& solver, const std::vector<int64_t>& subset,
-                         const LocalModelOptions& options, Counts* counts) const override;
+  LossGradient loss_gradient(const NsSolver& solver, const std::vector<int64_t>& subset,
+                             Counts* counts) const override;
 
  private:
   class Steps;
@@ -72,7 +75,7 @@ class ArrayObjective : public Objective {
   Questions& questions_;
   int64_t count_;
   double size_, deviation_;
-  bool has_trajectories_;
+  int64_t trajectories_;
 
   // The run last asked for: the next question is often about the same.
   mutable NsSolver latest_solver_;

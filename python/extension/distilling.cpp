@@ -1,5 +1,6 @@
 #include <pybind11/stl.h>
 
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,22 +22,20 @@ void bind_options(py::module_& module) {
              Options options;
              options.nfe = nfe;
              options.method = parse_method(method);
+             if (options.method == Method::adam) throw needs_gradients();
              options.field = {parse_prediction(prediction), schedule.schedule, guidance};
              return options;
            }),
            py::arg("nfe"), py::arg("method"), py::arg("prediction"), py::arg("schedule"),
            py::arg("guidance"))
       .def_readonly("nfe", &Options::nfe)
-      .def_readwrite("fit_samples", &Options::fit_samples)
       .def_readwrite("iterations", &Options::iterations)
+      .def_property_readonly("most_iterations", &Options::most_iterations)
       .def_readwrite("most_forwards", &Options::most_forwards)
       .def_readwrite("patience", &Options::patience)
       .def_readwrite("least_gain", &Options::least_gain)
       .def_readwrite("seed", &Options::seed)
       .def_readwrite("peak", &Options::peak)
-      .def_property(
-          "free_start_scale", [](const Options& o) { return o.fit.free_start_scale; },
-          [](Options& o, bool free) { o.fit.free_start_scale = free; })
       .def_property(
           "batch", [](const Options& o) { return o.direct.batch; },
           [](Options& o, int64_t batch) { o.direct.batch = batch; })
@@ -50,15 +49,23 @@ void bind_options(py::module_& module) {
            [](Options& o, std::string name, NsSolver solver) {
              o.starts.push_back({std::move(name), std::move(solver)});
            })
+      .def("constrain",
+           [](Options& o, bool unit_start_scale, const std::string& times) {
+             o.family = bns_family(o.nfe, {unit_start_scale, parse_time_rounding(times)});
+           })
       .def("validate", &Options::validate);
 }
 
-py::dict to_dict(const DistillSummary& summary, bool interrupted) {
+// `measured`: whether any start was.
+py::dict to_dict(const DistillSummary& summary, bool measured, bool interrupted) {
+  const auto psnr = [&](double value) {
+    return measured ? value : std::numeric_limits<double>::quiet_NaN();
+  };
   py::dict result;
   result["solver"] = summary.solver;
   result["start"] = summary.start;
-  result["initial_psnr"] = summary.initial_psnr;
-  result["psnr"] = summary.validation_psnr;
+  result["initial_psnr"] = psnr(summary.initial_psnr);
+  result["psnr"] = psnr(summary.validation_psnr);
   result["training_psnr"] = summary.training_psnr;
   result["iterations"] = summary.iterations;
   result["seconds"] = summary.seconds;
@@ -72,12 +79,21 @@ py::dict to_dict(const DistillSummary& summary, bool interrupted) {
   throw py::error_already_set();
 }
 
-// `on_progress(what, fraction)` and `on_iteration(iteration, psnr, best_psnr) -> whether to go on`.
+// `on_progress(what, fraction)`, `on_start(name, psnr)` and
+// `on_iteration(iteration, psnr, best_psnr) -> whether to go on`.
 py::dict distill_samples(py::object training, py::object validation, DistillOptions options,
-                         const py::function& on_progress, const py::function& on_iteration) {
+                         const py::function& on_progress, const py::function& on_start,
+                         const py::function& on_iteration) {
   Questions questions;
+  bool measured = false;
   options.on_progress = [&](const std::string& what, double fraction) {
+    if (questions.interrupted()) return;  // there may be a fit to keep already
     questions.ask([&] { return on_progress(what, fraction); });
+  };
+  options.on_start = [&](const StartState& start, const Counts&) {
+    if (start.diverged) return;
+    measured = true;
+    questions.ask([&] { return on_start(start.name, start.initial_psnr); });
   };
   options.on_iteration = [&](const DistillProgress& progress, const DistillState&) {
     if (questions.interrupted()) return Verdict::stop;
@@ -90,20 +106,11 @@ py::dict distill_samples(py::object training, py::object validation, DistillOpti
     const ArrayObjective learnt(std::move(training), questions);
     const ArrayObjective held_out(std::move(validation), questions);
     const DistillSummary summary = distill(learnt, held_out, options);
-    return to_dict(summary, questions.interrupted());
+    return to_dict(summary, measured, questions.interrupted());
   } catch (const Error&) {
     if (questions.interrupted()) raise_keyboard_interrupt();
     throw;
   }
-}
-
-// Evaluations a sample of an iteration of direct, with one trial.
-int64_t iteration_evaluations(const DistillOptions& options) {
-  NsSolver solver;
-  const int n = options.nfe;
-  for (int i = 1; i <= n + 1; ++i) solver.times.push_back(static_cast<double>(i) / (n + 1));
-  solver.a.assign(static_cast<size_t>(n), 0);
-  return evaluations_of(jacobian_changes(solver, options.direct), n) + n;
 }
 
 }  // namespace
@@ -111,8 +118,8 @@ int64_t iteration_evaluations(const DistillOptions& options) {
 void bind_distillation(py::module_& module) {
   bind_options(module);
   module.def("distill", &distill_samples, py::arg("training"), py::arg("validation"),
-             py::arg("options"), py::arg("on_progress"), py::arg("on_iteration"));
-  module.def("iteration_evaluations", &iteration_evaluations);
+             py::arg("options"), py::arg("on_progress"), py::arg("on_start"),
+             py::arg("on_iteration"));
 }
 
 }  // namespace bespoke::python

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "bespoke/base/even_numbers.h"
 #include "bespoke/base/psnr.h"
 #include "bespoke/base/random.h"
 #include "bespoke/base/text.h"
@@ -69,12 +70,19 @@ void bind_schedule(py::module_& module) {
   });
 }
 
+// A sample's own w of a range, spread evenly over it; 1 where all have the same.
+double own_weight(const GuidanceWeight& weight, uint64_t sample) {
+  if (!weight.range) return 1;
+  return weight.range->from + weight.range->width() * even_number(0, sample);
+}
+
 void bind_guidance(py::module_& module) {
   py::class_<GuidanceWeight>(module, "Guidance")
       .def(py::init<double>())
       .def(
           py::init([](const std::string& text) { return parse_guidance(text, false, "guidance"); }))
-      .def("at", [](const GuidanceWeight& weight, double t) { return weight.at(t).value; })
+      .def("at", [](const GuidanceWeight& weight, double t,
+                    uint64_t sample) { return weight.at(t).value * own_weight(weight, sample); })
       .def_property_readonly("is_zero", &GuidanceWeight::is_zero)
       .def("describe", [](const GuidanceWeight& weight) { return to_python(describe(weight)); })
       .def("__str__", [](const GuidanceWeight& weight) { return to_string(weight); });

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "bespoke/base/error.h"
 #include "bespoke/solver/catalogue.h"
 #include "bespoke/solver/grid.h"
 #include "bespoke/solver/lowering.h"
@@ -33,6 +34,19 @@ void bind_ns_solver(py::module_& module) {
       .def("__eq__", [](const NsSolver& left, const NsSolver& right) { return left == right; });
 }
 
+// The solvers of some files of one field, each with all that is known of it.
+SolverFile joined(std::string name, const std::vector<SolverFile>& files) {
+  SolverFile all{std::move(name), files.front().field, {}};
+  for (const SolverFile& file : files) {
+    for (const auto& filed : file.solvers) {
+      const int nfe = filed.solver.nfe();
+      if (all.has(nfe)) throw bad_input("two solvers have {} evaluations; keep one of them", nfe);
+      all.put({filed.solver, file.provenance_of(nfe)});
+    }
+  }
+  return all;
+}
+
 // All that Python knows of the format of solver files.
 void bind_solver_file(py::module_& module) {
   py::class_<SolverFile>(module, "SolverFile")
@@ -40,9 +54,8 @@ void bind_solver_file(py::module_& module) {
                        const ScheduleHandle& schedule, const GuidanceWeight& guidance,
                        const py::object& provenance) {
              return SolverFile{std::move(name),
-                               std::move(solver),
                                {parse_prediction(prediction), schedule.schedule, guidance},
-                               from_python(provenance)};
+                               {{std::move(solver), from_python(provenance)}}};
            }),
            py::arg("name"), py::arg("solver"), py::arg("prediction"), py::arg("schedule"),
            py::arg("guidance"), py::arg("provenance"))
@@ -52,14 +65,17 @@ void bind_solver_file(py::module_& module) {
            [](const SolverFile& file, const std::string& path) { write_solver_file(path, file); })
       .def("text", [](const SolverFile& file) { return to_json_text(file); })
       .def_readonly("name", &SolverFile::name)
-      .def_readonly("solver", &SolverFile::solver)
+      .def_property_readonly("nfes", &SolverFile::nfes)
+      .def("only", &SolverFile::only, py::arg("nfe"))
+      .def_static("joined", &joined, py::arg("name"), py::arg("files"))
+      .def_property_readonly("solver", [](const SolverFile& file) { return file.at(); })
       .def_property_readonly(
           "prediction", [](const SolverFile& file) { return to_string(file.field.prediction); })
       .def_property_readonly(
           "schedule", [](const SolverFile& file) { return ScheduleHandle{file.field.schedule}; })
       .def_property_readonly("guidance", [](const SolverFile& file) { return file.field.guidance; })
-      .def_property_readonly("provenance",
-                             [](const SolverFile& file) { return to_python(file.provenance); });
+      .def_property_readonly(
+          "provenance", [](const SolverFile& file) { return to_python(file.provenance_of()); });
 }
 
 void bind_names(py::module_& module) {

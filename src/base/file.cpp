@@ -2,13 +2,17 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
+#include <cstdint>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <memory>
 #include <sstream>
 #include <utility>
@@ -24,15 +28,35 @@ bool is_file(const fs::path& path) {
   return ::stat(path.c_str(), &status) == 0 && !S_ISDIR(status.st_mode);
 }
 
-std::string read_file(const fs::path& path) {
-  if (fs::is_directory(path)) throw bad_input("'{}' is a folder, not a file", path.string());
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) {
-    throw bad_input("cannot read '{}': {}; check the path", path.string(), std::strerror(errno));
+static Error cannot_read(const fs::path& path) {
+  return bad_input("cannot read '{}': {}; check the path", path.string(), std::strerror(errno));
+}
+
+static std::string read_at_most(const fs::path& path, uint64_t most) {
+  struct stat status;
+  if (::stat(path.c_str(), &status) != 0) throw cannot_read(path);
+  if (S_ISDIR(status.st_mode)) throw bad_input("'{}' is a folder, not a file", path.string());
+  if (!S_ISREG(status.st_mode)) {
+    throw bad_input("'{}' is a device or a pipe; give a file", path.string());
   }
+  if (static_cast<uint64_t>(status.st_size) > most) {
+    throw bad_input("'{}' has {} bytes, more than the {} that such a file may have", path.string(),
+                    status.st_size, most);
+  }
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) throw cannot_read(path);
   std::ostringstream content;
   content << stream.rdbuf();
   return content.str();
+}
+
+std::string read_file(const fs::path& path) {
+  return read_at_most(path, std::numeric_limits<uint64_t>::max());
+}
+
+std::string read_text_file(const fs::path& path) {
+  constexpr uint64_t kMost = uint64_t{1} << 26;
+  return read_at_most(path, kMost);
 }
 
 static Error cannot_write(const fs::path& path) {
@@ -48,50 +72,89 @@ static void write_all(int descriptor, const std::string& content, const fs::path
     if (written < 0) throw cannot_write(path);
     done += static_cast<size_t>(written);
   }
-  // Without this a power cut after the rename could leave an empty file under the final name.
-  if (::fsync(descriptor) != 0) throw cannot_write(path);
 }
 
-static constexpr char kUnfinished[] = ".part";
+namespace {
+
+// Closed when it goes out of scope.
+class Descriptor {
+ public:
+  Descriptor(const fs::path& path, int flags) : number_(::open(path.c_str(), flags, 0644)) {}
+  ~Descriptor() {
+    if (number_ >= 0) ::close(number_);
+  }
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&&) = delete;
+
+  int number() const { return number_; }
+
+ private:
+  int number_;
+};
+
+}  // namespace
+
+static bool is_same_file(int descriptor, const fs::path& path) {
+  struct stat open, named;
+  return ::fstat(descriptor, &open) == 0 && ::stat(path.c_str(), &named) == 0 &&
+         open.st_dev == named.st_dev && open.st_ino == named.st_ino;
+}
+
+// The temporary, empty and this writer's alone. Another writer of the same file is waited for; by
+// then it has renamed what was opened here, so it is opened again. File systems without locks are
+// written to without one.
+static Descriptor open_temporary(const fs::path& temporary, const fs::path& path) {
+  while (true) {
+    Descriptor file(temporary, O_WRONLY | O_CREAT | O_CLOEXEC);
+    if (file.number() < 0) throw cannot_write(path);
+    while (::flock(file.number(), LOCK_EX) != 0 && errno == EINTR) {
+    }
+    if (!is_same_file(file.number(), temporary)) continue;
+    if (::ftruncate(file.number(), 0) != 0) throw cannot_write(path);
+    return file;
+  }
+}
+
+// Where a path leads, link by link, whether or not there is something.
+static fs::path follow_links(const fs::path& path) {
+  constexpr int kMostLinks = 40;
+  fs::path target = path;
+  for (int i = 0; i < kMostLinks; ++i) {
+    char buffer[PATH_MAX];
+    const ssize_t length = ::readlink(target.c_str(), buffer, sizeof(buffer));
+    if (length < 0) return target;
+    const fs::path next(std::string(buffer, static_cast<size_t>(length)));
+    target = next.is_absolute() ? next : target.parent_path() / next;
+  }
+  errno = ELOOP;
+  throw cannot_write(path);
+}
 
 void write_file_atomically(const fs::path& path, const std::string& content) {
-  const fs::path temporary = path.string() + fmt::format(".{}{}", ::getpid(), kUnfinished);
-  const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
-  if (descriptor < 0) throw cannot_write(path);
+  const fs::path target = follow_links(path);
+  struct stat status;
+  const bool exists = ::stat(target.c_str(), &status) == 0;
+  if (exists && S_ISDIR(status.st_mode)) {
+    throw Error(
+        ErrorKind::failed,
+        fmt::format("cannot write '{}': it is a folder; choose another name", path.string()));
+  }
+  if (exists && !S_ISREG(status.st_mode)) {
+    const Descriptor device(target, O_WRONLY | O_CLOEXEC);
+    if (device.number() < 0) throw cannot_write(path);
+    return write_all(device.number(), content, path);
+  }
+  const fs::path temporary = target.string() + ".part";
+  const Descriptor file = open_temporary(temporary, path);
   try {
-    write_all(descriptor, content, path);
+    write_all(file.number(), content, path);
+    // Without this a power cut after the rename could leave an empty file under the final name.
+    if (::fsync(file.number()) != 0) throw cannot_write(path);
+    if (::rename(temporary.c_str(), target.c_str()) != 0) throw cannot_write(path);
   } catch (...) {
-    ::close(descriptor);
     ::unlink(temporary.c_str());
     throw;
   }
-  ::close(descriptor);
-  if (::rename(temporary.c_str(), path.c_str()) != 0) {
-    const Error error = cannot_write(path);
-    ::unlink(temporary.c_str());
-    throw error;
-  }
-}
-
-// Whether `name` is that of a temporary of the file: "FILE.<digits>.part".
-static bool is_unfinished(const std::string& name, const std::string& file) {
-  const std::string ending = kUnfinished;
-  const size_t begin = file.size() + 1;
-  if (name.rfind(file + ".", 0) != 0 || name.size() <= begin + ending.size()) return false;
-  const size_t end = name.find_first_not_of("0123456789", begin);
-  return end != begin && end != std::string::npos && name.substr(end) == ending;
-}
-
-void remove_unfinished(const fs::path& path) {
-  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  DIR* listing = ::opendir(folder.c_str());
-  if (listing == nullptr) return;  // no folder, nothing in it
-  while (const dirent* entry = ::readdir(listing)) {
-    if (is_unfinished(entry->d_name, path.filename().string())) {
-      ::unlink((folder / entry->d_name).c_str());
-    }
-  }
-  ::closedir(listing);
 }
 
 void make_folders(const fs::path& path) {

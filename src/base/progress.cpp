@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <cmath>
 #include <csignal>
-#include <cstdio>
 
 #include "bespoke/base/error.h"
+#include "bespoke/base/message.h"
 
 namespace bespoke {
+
+using namespace detail;
 
 namespace {
 
@@ -33,6 +35,8 @@ std::string duration(double seconds) {
 void catch_interrupts() {
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
+  // Who starts a program with nohup wants it to outlive the terminal.
+  if (std::signal(SIGHUP, on_signal) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);
 }
 
 bool interrupt_requested() { return interrupted != 0; }
@@ -48,7 +52,7 @@ Progress::Progress(std::string label)
       last_(start_) {}
 
 Progress::~Progress() {
-  if (drawn_ && terminal_) std::fputs("\r\033[K", stderr);
+  if (drawn_ && terminal_) write_to_stderr("\r\033[K");
 }
 
 void Progress::update(double fraction) {
@@ -71,12 +75,11 @@ void Progress::show(double fraction, const std::string& note) {
   if (terminal_) {
     constexpr int kWidth = 30;
     const auto full = static_cast<size_t>(fraction * kWidth);
-    fmt::print(stderr, "\r\033[K{} [{}{}] {:3.0f} %{}", label_, std::string(full, '#'),
-               std::string(kWidth - full, '.'), 100 * fraction, left);
+    write_to_stderr(fmt::format("\r\033[K{} [{}{}] {:3.0f} %{}", label_, std::string(full, '#'),
+                                std::string(kWidth - full, '.'), 100 * fraction, left));
   } else {
-    fmt::print(stderr, "{}: {:.0f} %{}\n", label_, 100 * fraction, left);
+    say("{}: {:.0f} %{}", label_, 100 * fraction, left);
   }
-  std::fflush(stderr);
 }
 
 }  // namespace bespoke

@@ -59,17 +59,6 @@ void fill_normal(uint64_t seed, uint64_t index, double* out, int64_t size) {
   }
 }
 
-// 128 signs a block, one for each of its bits.
-void fill_signs(uint64_t seed, uint64_t index, uint32_t stream, double* out, int64_t size) {
-  constexpr int64_t kBits = 128, kWordBits = 32;
-  for (int64_t i = 0; i < size; i += kBits) {
-    const PhiloxBlock random = random_block(seed, index, stream, static_cast<uint32_t>(i / kBits));
-    for (int64_t bit = 0; bit < std::min(kBits, size - i); ++bit) {
-      out[i + bit] = (random.word[bit / kWordBits] >> (bit % kWordBits)) & 1 ? 1 : -1;
-    }
-  }
-}
-
 std::vector<double> uniform_numbers(uint64_t seed, uint32_t stream, size_t count) {
   std::vector<double> numbers(count);
   for (size_t i = 0; i < count; ++i) numbers[i] = unit_pair(seed, i, stream, 0).first;

@@ -53,11 +53,14 @@ std::string nearest(const std::string& word, const std::vector<std::string>& can
 
 std::string unknown_name(const std::string& what, const std::string& word,
                          const std::vector<std::string>& candidates) {
-  const std::string suggestion = nearest(word, candidates);
+  constexpr size_t kShown = 60;
+  const std::string brief = shortened(word, kShown);
+  const std::string suggestion = nearest(brief, candidates);
   if (!suggestion.empty()) {
-    return fmt::format("unknown {} '{}'; did you mean '{}'?", what, word, suggestion);
+    return fmt::format("unknown {} '{}'; did you mean '{}'?", what, brief, suggestion);
   }
-  return fmt::format("unknown {} '{}'; choose one of: {}", what, word, fmt::join(candidates, ", "));
+  return fmt::format("unknown {} '{}'; choose one of: {}", what, brief,
+                     fmt::join(candidates, ", "));
 }
 
 template <class Number>
@@ -66,7 +69,7 @@ static Number parse_whole(const std::string& text, const std::string& what, cons
   const char* end = text.data() + text.size();
   const auto result = std::from_chars(text.data(), end, value);
   if (text.empty() || result.ec != std::errc() || result.ptr != end) {
-    throw usage_error("{} must be {}, found '{}'", what, expected, text);
+    throw usage_error("{} must be {}, found '{}'", what, expected, shortened(text, 60));
   }
   return value;
 }
@@ -81,6 +84,8 @@ int64_t parse_integer(const std::string& text, const std::string& what) {
   return parse_whole<int64_t>(text, what, "an integer");
 }
 
+static constexpr size_t kLongestList = 1'000'000;
+
 static void append_range(std::vector<int64_t>& list, const std::string& item,
                          const std::string& what) {
   const size_t dash = item.find('-', 1);
@@ -92,17 +97,26 @@ static void append_range(std::vector<int64_t>& list, const std::string& item,
   const int64_t first = parse_integer(item.substr(0, dash), what);
   const int64_t last = parse_integer(item.substr(dash + 1, plus - dash - 1), what);
   const int64_t step = plus == std::string::npos ? 1 : parse_integer(item.substr(plus + 1), what);
-  constexpr int64_t kLongest = 1'000'000;
-  if (step < 1 || last < first || (last - first) / step >= kLongest) {
+  if (step < 1 || last < first) {
     throw usage_error("{}: '{}' is not a range; write FIRST-LAST or FIRST-LAST+STEP, e.g. 4-20+2",
                       what, item);
   }
-  for (int64_t value = first; value <= last; value += step) list.push_back(value);
+  // In unsigned numbers, of which a difference never overflows.
+  const uint64_t steps =
+      (static_cast<uint64_t>(last) - static_cast<uint64_t>(first)) / static_cast<uint64_t>(step);
+  if (steps >= kLongestList - list.size()) {
+    throw usage_error("{}: more than {} numbers with '{}'", what, kLongestList, item);
+  }
+  for (uint64_t k = 0; k <= steps; ++k) list.push_back(first + static_cast<int64_t>(k) * step);
 }
 
 std::vector<int64_t> parse_integer_list(const std::string& text, const std::string& what) {
   std::vector<int64_t> list;
-  for (const auto& item : split(text, ',')) append_range(list, item, what);
+  for (const auto& item : split(text, ',')) {
+    if (list.size() >= kLongestList)
+      throw usage_error("{}: more than {} numbers", what, kLongestList);
+    append_range(list, item, what);
+  }
   return list;
 }
 
@@ -134,6 +148,34 @@ bool natural_less(const std::string& left, const std::string& right) {
   const size_t left_rest = left.size() - i;
   const size_t right_rest = right.size() - j;
   return left_rest == 0 && right_rest == 0 ? left < right : left_rest < right_rest;
+}
+
+std::string shortened(const std::string& text, size_t most) {
+  if (text.size() <= most) return text;
+  const std::string dots = "...";
+  size_t end = most - std::min(most, dots.size());
+  const auto continues = [](char byte) {
+    return (static_cast<unsigned char>(byte) & 0xC0) == 0x80;
+  };
+  while (end > 0 && continues(text[end])) --end;
+  return text.substr(0, end) + dots;
+}
+
+std::string printable(const std::string& text) {
+  std::string result;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const auto next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0;
+    if (byte < 0x20 || byte == 0x7F) {
+      result += fmt::format("\\x{:02x}", byte);
+    } else if (byte == 0xC2 && next >= 0x80 && next < 0xA0) {  // the control characters of Latin-1
+      result += fmt::format("\\x{:02x}", next);
+      ++i;
+    } else {
+      result += text[i];
+    }
+  }
+  return result;
 }
 
 std::string grouped(int64_t count) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "bespoke/base/error.h"
@@ -14,27 +15,30 @@ using namespace detail;
 
 namespace {
 
+// Where b_i0 lies among the coefficients; of i = n, the start scale.
+size_t row_index(size_t i, size_t n) { return 2 * n + 1 + i * (i + 1) / 2; }
+
+size_t coefficient_index(const Change& change, int nfe) {
+  const auto n = static_cast<size_t>(nfe), step = static_cast<size_t>(change.step);
+  switch (change.what) {
+    case Change::What::start_scale:
+      return row_index(n, n);
+    case Change::What::time:
+      return step;
+    default:
+      return change.column == 0 ? n + 1 + step
+                                : row_index(step, n) + static_cast<size_t>(change.column) - 1;
+  }
+}
+
 // Where the columns of a linearisation lie among the coefficients: those of the changes, then those
 // of the last step.
 std::vector<size_t> column_indices(const std::vector<Change>& changes, int nfe) {
   const auto n = static_cast<size_t>(nfe);
-  const auto row = [n](size_t i) { return 2 * n + 1 + i * (i + 1) / 2; };
   std::vector<size_t> indices;
-  for (const Change& change : changes) {
-    const auto step = static_cast<size_t>(change.step);
-    switch (change.what) {
-      case Change::What::start_scale:
-        indices.push_back(row(n));
-        break;
-      case Change::What::time:
-        indices.push_back(step);
-        break;
-      default:
-        indices.push_back(change.column == 0 ? n + 1 + step : row(step) + change.column - 1);
-    }
-  }
+  for (const Change& change : changes) indices.push_back(coefficient_index(change, nfe));
   indices.push_back(2 * n);
-  for (size_t j = 0; j < n; ++j) indices.push_back(row(n - 1) + j);
+  for (size_t j = 0; j < n; ++j) indices.push_back(row_index(n - 1, n) + j);
   return indices;
 }
 
@@ -67,18 +71,21 @@ class Refitted {
         counts_(counts),
         refits_(objective.is_linear() && !family.last_step().empty()) {}
 
-  // The plain loss at theta as it is; sets the floor from it where there is none yet.
-  double begin(std::vector<double>& theta, double smoothing) {
+  struct Losses {
+    double plain;     // at theta as it was
+    double smoothed;  // with the last step refitted
+  };
+
+  // Of the first theta, which sets the floor; theta gets the refitted last step.
+  Losses begin(std::vector<double>& theta, double smoothing) {
     smoothing_ = smoothing;
-    return measure(theta, nullptr);
+    return measure(theta);
   }
 
-  // The smoothed loss, infinite where the solver diverges; theta gets the refitted last step.
+  // The smoothed loss, infinite where the solver diverges.
   double smoothed(std::vector<double>& theta) {
     try {
-      double loss = 0;
-      measure(theta, &loss);
-      return loss;
+      return measure(theta).smoothed;
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::diverged) throw;
       return std::numeric_limits<double>::infinity();
@@ -88,15 +95,14 @@ class Refitted {
   double floor() const { return floor_; }
 
  private:
-  double measure(std::vector<double>& theta, double* smoothed) {
+  Losses measure(std::vector<double>& theta) {
     const NsSolver solver = family_.solver(theta);
     if (!refits_) {
       auto errors = objective_.log_errors(solver, batch_, counts_);
       const double plain = mean(errors), size = objective_.sample_size();
       if (floor_ < 0) floor_ = smoothing_ * std::exp(plain) * size;
       for (double& e : errors) e = std::log(std::exp(e) + floor_ / size);
-      if (smoothed != nullptr) *smoothed = mean(errors);
-      return plain;
+      return {plain, mean(errors)};
     }
     LinearModel last = objective_.last_step(solver, batch_, counts_);
     const double plain = last.loss(std::vector<double>(last.columns(), 0));
@@ -105,8 +111,7 @@ class Refitted {
     const std::vector<double> change = best_change(last);
     const std::vector<size_t> indices = family_.last_step();
     for (size_t i = 0; i < change.size(); ++i) theta[indices[i]] += change[i];
-    if (smoothed != nullptr) *smoothed = last.loss(change);
-    return plain;
+    return {plain, last.loss(change)};
   }
 
   const Objective& objective_;
@@ -117,65 +122,184 @@ class Refitted {
   double smoothing_ = 0, floor_ = -1;
 };
 
+struct Trial {
+  double damping, loss;
+  std::vector<double> theta;
+};
+
+// Walks the damping by factors of ten towards less loss.
+Trial best_trial(const std::function<Trial(double)>& attempt, double damping, int attempts) {
+  constexpr double kFactor = 10;
+  double factor = kFactor;
+  Trial best = attempt(damping);
+  if (attempts < 2) return best;
+  Trial next = attempt(damping * factor);
+  int tried = 2;
+  if (!(next.loss < best.loss) && tried < attempts) {
+    factor = 1 / kFactor;
+    next = attempt(damping * factor);
+    ++tried;
+  }
+  while (next.loss < best.loss) {
+    best = next;
+    if (tried++ >= attempts) break;
+    next = attempt(best.damping * factor);
+  }
+  return best;
+}
+
+// A step whose times the family rounds: they lie elsewhere then, and the others follow.
+std::vector<double> with_rounded_times(const Family& family, const Matrix& hessian, double damping,
+                                       const std::vector<double>& gradient,
+                                       const std::vector<double>& theta,
+                                       const std::vector<double>& trial) {
+  const std::vector<double> rounded = family.parameters(family.solver(trial));
+  std::vector<double> move(theta.size(), 0), held(theta.size(), 0);
+  for (const size_t i : family.rounded_parameters()) {
+    move[i] = rounded[i] - theta[i];
+    held[i] = 1;
+  }
+  std::vector<double> right = gradient;
+  for (size_t i = 0; i < right.size(); ++i) {
+    for (size_t j = 0; j < move.size(); ++j) right[i] += hessian(i, j) * move[j];
+  }
+  Matrix free = hessian;
+  for (size_t i = 0; i < free.rows; ++i) {
+    for (size_t j = 0; j < free.columns; ++j) {
+      if (held[i] + held[j] > 0) free(i, j) = i == j ? 1 : 0;
+    }
+    if (held[i] > 0) right[i] = 0;
+  }
+  const std::vector<double> step = damped_step(free, damping, family, right);
+  if (step.empty()) return {};
+  std::vector<double> result = theta;
+  for (size_t i = 0; i < result.size(); ++i) result[i] += move[i] - step[i];
+  return result;
+}
+
+// Theta after a damped step; empty where it cannot be solved.
+std::vector<double> moved(const Family& family, const Matrix& hessian, double damping,
+                          const std::vector<double>& gradient, const std::vector<double>& theta) {
+  const std::vector<double> step = damped_step(hessian, damping, family, gradient);
+  if (step.empty()) return {};
+  std::vector<double> trial = theta;
+  for (size_t i = 0; i < step.size(); ++i) trial[i] -= step[i];
+  if (family.rounded_parameters().empty()) return trial;
+  return with_rounded_times(family, hessian, damping, gradient, theta, trial);
+}
+
+double time_difference_for(const DirectOptions& options, int nfe) {
+  constexpr double kWidest = 0.2;
+  constexpr double kEvaluations = 8;  // up to which it pays to look so far
+  if (options.time_difference > 0) return options.time_difference;
+  const double part = std::min(1.0, kEvaluations / nfe);
+  return kWidest * part * part;
+}
+
+// The larger, the less the noise of answers matters and the more the curvature: they balance about
+// the root of the noise.
+double difference_for(double noise) {
+  constexpr double kLeast = 2e-3, kMostNoise = 0.05;
+  if (!(noise < kMostNoise)) {
+    throw bad_input(
+        "the model answers nearly the same call differently: its samples change by {:.2g} of their "
+        "deviation, and up to {} differences can be taken; make it deterministic (dropout off, "
+        "fixed seeds, no noise inside) or more precise",
+        noise, kMostNoise);
+  }
+  return std::max(kLeast, std::sqrt(noise));
+}
+
+bool moves(const Matrix& jacobian, size_t coefficient) {
+  for (size_t j = 0; j < jacobian.columns; ++j) {
+    if (jacobian(coefficient, j) != 0) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
-std::vector<Change> jacobian_changes(const NsSolver& solver, const DirectOptions& options) {
+std::vector<Change> jacobian_changes(const NsSolver& solver, const Matrix& family_jacobian,
+                                     const DirectOptions& options) {
   const int n = solver.nfe();
+  const double part = time_difference_for(options, n);
   std::vector<Change> changes;
   for (int i = 0; i < n; ++i) {
     const auto k = static_cast<size_t>(i);
     const double ahead = solver.times[k + 1] - solver.times[k];
     const double behind = i == 0 ? solver.times[0] : solver.times[k] - solver.times[k - 1];
-    const double size = options.time_difference * (behind > 0 ? std::min(ahead, behind) : ahead);
+    const double size = part * (behind > 0 ? std::min(ahead, behind) : ahead);
     if (size > 0) changes.push_back({Change::What::time, i, 0, size});
     if (size > 0 && behind > 0) changes.push_back({Change::What::time, i, 0, -size});
   }
   for (int i = 0; i + 1 < n; ++i) {
-    changes.push_back({Change::What::coefficient, i, 0, options.difference});
-  }
-  for (int i = 0; i + 1 < n; ++i) {
-    for (int j = 0; j <= i; ++j) {
-      changes.push_back({Change::What::coefficient, i, j + 1, options.difference});
+    for (int column = 0; column <= i + 1; ++column) {
+      changes.push_back({Change::What::coefficient, i, column, options.difference});
     }
   }
   changes.push_back({Change::What::start_scale, 0, 0, options.difference});
+  const auto unmoved = [&](const Change& change) {
+    return !moves(family_jacobian, coefficient_index(change, n));
+  };
+  changes.erase(std::remove_if(changes.begin(), changes.end(), unmoved), changes.end());
   return changes;
 }
 
-int64_t evaluations_of(const std::vector<Change>& changes, int nfe) {
-  int64_t evaluations = nfe;
-  for (const Change& change : changes) evaluations += nfe - change.first_evaluation();
-  return evaluations;
+double answer_noise(const Objective& objective, const NsSolver& solver,
+                    const std::vector<int64_t>& subset, Counts* counts) {
+  constexpr double kSmall = 2e-4;  // of x_0: so little that a smooth model is linear
+  const LinearModel model = objective.linearise(
+      solver, subset,
+      {{Change::What::start_scale, 0, 0, kSmall}, {Change::What::start_scale, 0, 0, -kSmall}},
+      counts);
+  double squares = 0;
+  for (const auto& sample : model.samples) {
+    squares += sample.gram(0, 0) - 2 * sample.gram(0, 1) + sample.gram(1, 1);
+  }
+  const double per_number = squares / (static_cast<double>(model.samples.size()) * model.size);
+  return kSmall * std::abs(solver.start_scale) * std::sqrt(std::max(per_number, 0.0) / 2) /
+         objective.data_deviation();
 }
 
 double direct_iteration(const Objective& objective, const Family& family,
-                        const DirectOptions& options, const std::vector<int64_t>& batch,
-                        GaussNewtonState& state, std::vector<double>& theta, Counts* counts) {
+                        const DirectOptions& given, const std::vector<int64_t>& batch,
+                        const std::vector<int64_t>& judges, DirectState& state,
+                        std::vector<double>& theta, Counts* counts) {
+  constexpr double kLeastDamping = 1e-9, kMostDamping = 1;
+  DirectOptions options = given;
   if (state.damping == 0) state.damping = options.damping;
   Refitted refitted(objective, family, batch, counts);
-  const double before = refitted.begin(theta, options.smoothing);
+  const double before = refitted.begin(theta, options.smoothing).plain;
   const NsSolver solver = family.solver(theta);
-  const auto changes = jacobian_changes(solver, options);
+  if (state.difference == 0) {
+    state.difference = options.difference > 0
+                           ? options.difference
+                           : difference_for(answer_noise(objective, solver, batch, counts));
+  }
+  options.difference = state.difference;
+  const Matrix jacobian = family.jacobian(theta);
+  const auto changes = jacobian_changes(solver, jacobian, options);
   LinearModel linear = objective.linearise(solver, batch, changes, counts);
   linear.floor = refitted.floor();
   const double loss = linear.loss(std::vector<double>(linear.columns(), 0));
   const LinearModelSlope slope =
       in_coefficients(slope_of(linear), column_indices(changes, solver.nfe()), solver.nfe());
-  const Matrix jacobian = family.jacobian(theta);
   const std::vector<double> gradient = transposed_product(jacobian, slope.gradient);
   const Matrix hessian =
       congruence(averaged_curvature(slope.curvature, loss, options.averaging, state), jacobian);
-  for (int attempt = 0; attempt < options.attempts; ++attempt) {
-    const std::vector<double> step = damped_step(hessian, state.damping, family, gradient);
-    std::vector<double> trial = theta;
-    for (size_t i = 0; i < step.size(); ++i) trial[i] -= step[i];
-    if (!step.empty() && refitted.smoothed(trial) < loss) {
-      state.damping = std::max(state.damping / options.shrink, kLeastDamping);
-      theta = trial;
-      break;
-    }
-    state.damping *= options.grow;
-  }
+
+  Refitted judged(objective, family, judges, counts);
+  std::vector<double> unmoved = theta;
+  const double standing = judged.begin(unmoved, options.smoothing).smoothed;
+  const auto attempt = [&](double damping) {
+    Trial trial{damping, std::numeric_limits<double>::infinity(),
+                moved(family, hessian, damping, gradient, theta)};
+    if (!trial.theta.empty()) trial.loss = judged.smoothed(trial.theta);
+    return trial;
+  };
+  const Trial best = best_trial(attempt, state.damping, options.attempts);
+  state.damping = std::clamp(best.damping, kLeastDamping, kMostDamping);
+  theta = best.loss < standing ? best.theta : unmoved;
   return before;
 }
 

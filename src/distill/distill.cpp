@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 #include "bespoke/base/clock.h"
@@ -13,7 +12,6 @@
 #include "bespoke/base/text.h"
 #include "bespoke/distill/screen.h"
 #include "bespoke/distill/starts.h"
-#include "bespoke/solver/grid.h"
 
 namespace bespoke {
 
@@ -51,23 +49,20 @@ class Distillation {
     const auto chosen = static_cast<size_t>(state_.chosen);
     const Ending ending = advance(chosen, iterations());
     const bool ended_well = ending != Ending::stopped && ending != Ending::diverged;
-    if (options_.method == Method::direct && ended_well) polish(chosen);
+    if (iterates_directly() && ended_well) polish(chosen);
     return summary(chosen, ending);
   }
 
  private:
   bool adam() const { return options_.method == Method::adam; }
-  bool lm() const { return options_.method == Method::levenberg_marquardt; }
+  bool iterates_directly() const {
+    return options_.method == Method::automatic || options_.method == Method::direct;
+  }
   int64_t iterations() const { return options_.most_iterations(); }
   int64_t validation_interval() const {
-    constexpr int64_t kDirect = 1, kLm = 3, kAdam = 100;
+    constexpr int64_t kDirect = 1, kAdam = 100;
     if (options_.validation_interval > 0) return options_.validation_interval;
-    return adam() ? kAdam : lm() ? kLm : kDirect;
-  }
-
-  int patience() const {
-    constexpr int kDirect = 2, kLm = 4;
-    return options_.patience > 0 ? options_.patience : lm() ? kLm : kDirect;
+    return adam() ? kAdam : kDirect;
   }
 
   void begin() {
@@ -88,66 +83,34 @@ class Distillation {
         start.message = error.what();
       }
       state_.starts.push_back(start);
+      if (options_.on_start) options_.on_start(start, state_.screening);
     }
   }
 
   std::vector<NamedSolver> starts() {
-    std::vector<NamedSolver> list = options_.starts;
-    if (!list.empty()) return list;
-    const SchedulePtr& schedule = options_.field.schedule;
-    const bool any = family_->name() == "bns";
-    if (any && !adam() && !lm()) {
-      if (training_.has_trajectories()) return {fitted()};
-      if (options_.method == Method::fit) {
-        throw bad_input("the fit needs the true trajectories of its samples, which these lack");
+    if (!options_.starts.empty()) return options_.starts;
+    if (adam() || !family_->is_bns()) {  // the published recipe starts from the plain ones
+      std::vector<NamedSolver> list;
+      for (const auto& name : plain_starts(*family_, *options_.field.schedule)) {
+        list.push_back(resolved(name));
       }
-      return {nearest()};
+      return list;
     }
-    if (adam() || !any) {  // the published recipe starts from the plain ones
-      for (const auto& name : plain_starts(*family_, *schedule)) list.push_back(resolved(name));
-    } else {
-      for (const auto& grid :
-           automatic_grids(family_->nfe(), *schedule, training_.data_deviation()))
-        list.push_back(nearest_on(grid));
+    if (training_.trajectories() > 0) return {fitted()};
+    if (options_.method == Method::fit) {
+      throw bad_input("the fit needs the true trajectories of its samples, which these lack");
     }
-    if (any && options_.neighbour) {
-      const NsSolver& fewer = *options_.neighbour;
-      list.push_back({fmt::format("{} NFE, padded", fewer.nfe()), pad(fewer, family_->nfe())});
-    }
-    return list;
+    return {nearest()};
   }
 
-  // The best fit on any of the automatic grids. One on which the solver diverges is passed over.
   NamedSolver fitted() {
-    const auto samples = first_samples(training_, options_.fit_samples);
-    NamedSolver best;
-    double least = std::numeric_limits<double>::infinity();
-    std::string problem = "no fit has a finite error";
-    for (const auto& grid :
-         automatic_grids(family_->nfe(), *options_.field.schedule, training_.data_deviation())) {
-      try {
-        const auto times = representable(make_grid(grid, family_->nfe(), *options_.field.schedule));
-        const FittedSolver fitted =
-            fit_solver(training_, samples, times, options_.fit, &state_.screening);
-        if (!(fitted.loss < least)) continue;
-        least = fitted.loss;
-        best = {"fit/" + grid, fitted.solver};
-      } catch (const Error& error) {
-        if (error.kind() != ErrorKind::diverged) throw;
-        problem = error.what();
-      }
-    }
-    if (best.name.empty()) throw Error(ErrorKind::diverged, problem);
-    return best;
-  }
-
-  // Times as the family has them: a fit to others would not be one to where it is evaluated.
-  std::vector<double> representable(const std::vector<double>& times) const {
-    NsSolver solver;
-    solver.times = times;
-    solver.a.assign(times.size() - 1, 0);
-    for (size_t i = 0; i + 1 < times.size(); ++i) solver.b.emplace_back(i + 1, 0.0);
-    return family_->solver(family_->parameters(solver)).times;
+    const auto report = [&](double done) {
+      if (options_.on_progress) options_.on_progress("fitting", done);
+    };
+    FitSearchOptions search = options_.fit;
+    if (options_.method == Method::fit) search.rounds = std::min(search.rounds, 1);
+    return search_fit(training_, *family_, *options_.field.schedule, search, &state_.screening,
+                      report);
   }
 
   // The nearest of the catalogue on any of the automatic grids.
@@ -159,17 +122,17 @@ class Distillation {
       all.push_back(nearest_on(grid));
       solvers.push_back(all.back().solver);
     }
-    return all[nearest_solver(training_, solvers, options_.fit_samples, &state_.screening,
+    return all[nearest_solver(training_, solvers, options_.fit.samples, &state_.screening,
                               nullptr)];
   }
 
   NamedSolver resolved(const std::string& name) const {
-    return {name, resolve_solver(SolverName::parse(name), family_->nfe(), options_.field).solver};
+    return {name, resolve_solver(SolverName::parse(name), family_->nfe(), options_.field).at()};
   }
 
   // By a part of the training samples: enough to tell good from bad.
   NamedSolver nearest_on(const std::string& grid) {
-    const int64_t kSamples = lm() ? 48 : 8;
+    constexpr int64_t kSamples = 8;
     std::vector<NamedSolver> candidates;
     std::vector<NsSolver> solvers;
     for (const auto& name : start_candidates(grid, family_->nfe())) {
@@ -195,21 +158,13 @@ class Distillation {
         state_.family, state_.nfe, to_string(state_.method), state_.seed, state_.starts.size());
   }
 
-  // Fewer and fewer starts get further and further. Those that went on lead whatever the others had
-  // reached, so a run that was stopped finds the same ones again; that is why one that diverged
-  // keeps its place.
+  // Each start gets to its first measurement. One that diverged keeps its place, so that a run that
+  // was stopped finds the same ones again.
   Verdict try_starts() {
     if (state_.starts.size() == 1) return Verdict::go_on;
-    int64_t measurements = 0;
-    for (const size_t going_on : {state_.starts.size(), size_t{4}, size_t{2}}) {
-      ++measurements;
-      std::vector<size_t> tried = ranking();
-      tried.resize(std::min(going_on, tried.size()));
-      std::sort(tried.begin(), tried.end());
-      for (const size_t k : tried) {
-        const int64_t until = std::min(measurements * validation_interval(), iterations());
-        if (advance(k, until) == Ending::stopped) return Verdict::stop;
-      }
+    for (size_t k = 0; k < state_.starts.size(); ++k) {
+      const int64_t until = std::min(validation_interval(), iterations());
+      if (advance(k, until) == Ending::stopped) return Verdict::stop;
     }
     return Verdict::go_on;
   }
@@ -219,11 +174,10 @@ class Distillation {
     StartState& start = state_.starts[index];
     while (true) {
       if (start.diverged) return Ending::diverged;
-      if (!adam() && start.stale >= patience()) return Ending::converged;
+      const bool ends_itself = options_.method == Method::automatic;
+      if (ends_itself && start.stale >= options_.patience) return Ending::converged;
       if (start.iteration >= until) return Ending::iterations;
-      if (options_.most_forwards > 0 && state_.training.forwards >= options_.most_forwards) {
-        return Ending::forwards;
-      }
+      if (beyond_budget()) return Ending::forwards;
       if (iterate(index) == Verdict::stop) return Ending::stopped;
     }
   }
@@ -235,7 +189,6 @@ class Distillation {
     try {
       loss = advance_by_method(start);
       ++start.iteration;
-      if (lm()) average(start);
       validated = start.iteration % validation_interval() == 0 || start.iteration == iterations();
       if (validated) validate(start);
     } catch (const Error& error) {
@@ -251,61 +204,62 @@ class Distillation {
         state_);
   }
 
+  // Whether another iteration would spend more than there is.
+  bool beyond_budget() const {
+    const int64_t spent = state_.screening.forwards + state_.training.forwards;
+    return options_.most_forwards > 0 && spent + iteration_forwards() > options_.most_forwards;
+  }
+
+  // What an iteration costs, about: a Jacobian on the batch and three dampings on the judges.
+  int64_t iteration_forwards() const {
+    constexpr int64_t kDampings = 3;
+    const int64_t n = family_->nfe();
+    if (adam()) return n * options_.adam.batch;
+    int64_t jacobian = 2 * n + n * (n + 1);
+    for (int64_t i = 0; i + 1 < n; ++i) jacobian += (i + 2) * (n - 1 - i);
+    const int64_t count = training_.count();
+    return std::min(count, direct_batch()) * jacobian +
+           std::min(count, direct_batch() + other_judges()) * n * kDampings;
+  }
+
   double advance_by_method(StartState& start) {
     if (adam()) return adam_iteration(start);
-    if (lm()) {
-      return lm_iteration(training_, *family_, options_.lm, options_.seed, start.iteration,
-                          start.gauss_newton, start.theta, &state_.training);
-    }
-    const auto batch = fresh_batch(start.iteration, training_.count(), direct_batch());
-    return direct_iteration(training_, *family_, options_.direct, batch, start.gauss_newton,
+    const int64_t count = training_.count(), batch = direct_batch();
+    return direct_iteration(training_, *family_, options_.direct,
+                            fresh_batch(start.iteration, count, batch),
+                            judges_of(start.iteration, count, batch, other_judges()), start.direct,
                             start.theta, &state_.training);
   }
 
-  // Small samples say little each.
+  int64_t other_judges() const {
+    constexpr int64_t kJudges = 16;
+    return options_.direct.judges > 0 ? options_.direct.judges : kJudges;
+  }
+
+  // Small samples say little each. With many evaluations a Jacobian is dear, and more iterations
+  // gain more than larger ones.
   int64_t direct_batch() const {
-    constexpr double kNumbersPerParameter = 8;
-    constexpr int64_t kLeast = 16;
+    constexpr double kNumbersPerParameter = 16;
+    constexpr int kFew = 10;
     if (options_.direct.batch > 0) return options_.direct.batch;
+    const int64_t least = family_->nfe() <= kFew ? 16 : 8;
     const double needed = kNumbersPerParameter * static_cast<double>(family_->parameter_count()) /
                           training_.sample_size();
-    return std::max(kLeast, static_cast<int64_t>(std::ceil(needed)));
+    return std::max(least, static_cast<int64_t>(std::ceil(needed)));
   }
 
   double adam_iteration(StartState& start) {
     const auto batch =
         draw_batch(options_.seed, start.iteration, training_.count(), options_.adam.batch);
-    LocalModelOptions gradient_only;
-    gradient_only.probes = 0;
-    const LocalModel model =
-        training_.local_model(family_->solver(start.theta), batch, gradient_only, &state_.training);
-    const auto gradient = transposed_product(family_->jacobian(start.theta), model.gradient);
+    const LossGradient at =
+        training_.loss_gradient(family_->solver(start.theta), batch, &state_.training);
+    const auto gradient = transposed_product(family_->jacobian(start.theta), at.gradient);
     adam_update(options_.adam, start.iteration, iterations(), gradient, start.adam, start.theta);
-    return model.loss;
-  }
-
-  void average(StartState& start) const {
-    if (start.average.empty()) start.average = start.theta;
-    const double keep = options_.lm.lookahead;
-    for (size_t i = 0; i < start.theta.size(); ++i) {
-      start.average[i] = keep * start.average[i] + (1 - keep) * start.theta[i];
-    }
-  }
-
-  // Of the iterate and the average of iterates, the better one goes on.
-  void choose_average(StartState& start) {
-    const double averaged = validation_psnr(start.average);
-    if (averaged > start.validation_psnr) {
-      start.validation_psnr = averaged;
-      start.theta = start.average;
-    } else {
-      start.average = start.theta;
-    }
+    return at.loss;
   }
 
   void validate(StartState& start) {
     start.validation_psnr = validation_psnr(start.theta);
-    if (lm() && options_.lm.lookahead > 0) choose_average(start);
     start.stale =
         start.validation_psnr > start.best_psnr + options_.least_gain ? 0 : start.stale + 1;
     if (start.validation_psnr > start.best_psnr) {
@@ -353,22 +307,14 @@ class Distillation {
     }
   }
 
-  // The starts, the best first.
-  std::vector<size_t> ranking() const {
-    std::vector<size_t> order(state_.starts.size());
-    std::iota(order.begin(), order.end(), size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](size_t left, size_t right) {
-      return state_.starts[left].best_psnr > state_.starts[right].best_psnr;
-    });
-    return order;
-  }
-
   // One that diverged cannot go on, and is chosen only where all did.
   size_t best_start() const {
-    const auto order = ranking();
-    const auto found = std::find_if(order.begin(), order.end(),
-                                    [&](size_t k) { return !state_.starts[k].diverged; });
-    return found == order.end() ? order.front() : *found;
+    const auto worse = [](const StartState& left, const StartState& right) {
+      if (left.diverged != right.diverged) return left.diverged;
+      return left.best_psnr < right.best_psnr;
+    };
+    return static_cast<size_t>(std::max_element(state_.starts.begin(), state_.starts.end(), worse) -
+                               state_.starts.begin());
   }
 
   DistillSummary summary(size_t index, Ending ending) {
@@ -401,10 +347,10 @@ class Distillation {
 }  // namespace
 
 int64_t DistillOptions::most_iterations() const {
-  constexpr int64_t kDirect = 8, kLm = 60, kAdam = 15000;
+  constexpr int64_t kAuto = 12, kDirect = 6, kAdam = 15000;
   if (method == Method::fit) return 0;
   if (iterations > 0) return iterations;
-  return method == Method::adam ? kAdam : method == Method::direct ? kDirect : kLm;
+  return method == Method::adam ? kAdam : method == Method::direct ? kDirect : kAuto;
 }
 
 void DistillOptions::validate() const {
@@ -412,7 +358,7 @@ void DistillOptions::validate() const {
   if (family && family->nfe() != nfe) {
     throw usage_error("the family spends {} evaluations, {} were asked for", family->nfe(), nfe);
   }
-  if (method == Method::fit && (!starts.empty() || (family && family->name() != "bns"))) {
+  if (method == Method::fit && (!starts.empty() || (family && !family->is_bns()))) {
     throw usage_error(
         "the fit makes bns solvers from trajectories alone; give it neither a start nor another "
         "family, or take another method");
@@ -420,33 +366,25 @@ void DistillOptions::validate() const {
   if (starts.empty() && !field.schedule) {
     throw usage_error("automatic starts need to know the schedule of the field");
   }
-  if (lm.batch < 1 || adam.batch < 1) {
-    throw usage_error("batches need at least one sample, found {} (lm) and {} (adam)", lm.batch,
-                      adam.batch);
+  if (adam.batch < 1) {
+    throw usage_error("adam's batches need at least one sample, found {}", adam.batch);
+  }
+  if (fit.samples < 1 || fit.rounds < 0 || !(fit.fit.smoothing >= 0)) {
+    throw usage_error(
+        "the fit needs at least one sample, rounds >= 0 and smoothing >= 0, found {}, {} and {}",
+        fit.samples, fit.rounds, fit.fit.smoothing);
   }
   const auto fraction = [](double value) { return value >= 0 && value < 1; };
-  if (lm.probes < 1 || !fraction(lm.averaging) || !fraction(lm.lookahead) || !(lm.smoothing >= 0) ||
-      !(lm.damping > 0) || !(lm.shrink > 1) || lm.attempts < 1) {
+  if (direct.batch < 0 || direct.judges < 0 || direct.attempts < 1 || !fraction(direct.averaging) ||
+      !(direct.smoothing >= 0) || !(direct.damping > 0) || !(direct.difference >= 0) ||
+      !(direct.time_difference >= 0 && direct.time_difference < 0.5)) {
     throw usage_error(
-        "lm needs probes and attempts >= 1, averaging and lookahead in [0, 1), smoothing >= 0, "
-        "damping > 0 and shrink > 1, found {}, {}, {}, {}, {}, {} and {}",
-        lm.probes, lm.attempts, lm.averaging, lm.lookahead, lm.smoothing, lm.damping, lm.shrink);
+        "direct needs batch, judges and difference >= 0, attempts >= 1, averaging in [0, 1), "
+        "smoothing >= 0, damping > 0 and time_difference in [0, 0.5)");
   }
-  if (fit_samples < 1 || !(fit.smoothing >= 0)) {
-    throw usage_error("the fit needs at least one sample and smoothing >= 0, found {} and {}",
-                      fit_samples, fit.smoothing);
-  }
-  if (direct.batch < 0 || direct.attempts < 1 || !fraction(direct.averaging) ||
-      !(direct.smoothing >= 0) || !(direct.damping > 0) || !(direct.shrink > 1) ||
-      !(direct.grow > 1) || !(direct.difference > 0) ||
-      !(direct.time_difference > 0 && direct.time_difference < 0.5)) {
+  if (iterations < 0 || most_forwards < 0 || validation_interval < 0 || patience < 1) {
     throw usage_error(
-        "direct needs a batch >= 0, attempts >= 1, averaging in [0, 1), smoothing >= 0, damping > "
-        "0, "
-        "shrink and grow > 1, difference > 0 and time_difference in (0, 0.5)");
-  }
-  if (iterations < 0 || most_forwards < 0 || validation_interval < 0) {
-    throw usage_error("iterations, limits and intervals must not be negative");
+        "iterations, limits and intervals must not be negative, and patience at least 1");
   }
 }
 

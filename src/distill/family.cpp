@@ -84,14 +84,18 @@ class MappedFamily : public Family {
   explicit MappedFamily(Map map) : map_(std::move(map)) {}
   std::string name() const override { return map_.name(); }
   int nfe() const override { return map_.nfe; }
+  bool is_bns() const override { return Map::kIsBns; }
   size_t parameter_count() const override { return map_.parameter_count(); }
   NsSolver solver(const std::vector<double>& theta) const override {
-    return with_times_in_range(solver_of(map_.nfe, map_.coefficients(theta)));
+    NsSolver solver = with_times_in_range(solver_of(map_.nfe, map_.coefficients(theta)));
+    solver.times = map_.rounded(solver.times);
+    return solver;
   }
   Matrix jacobian(const std::vector<double>& theta) const override {
     return jacobian_of(map_.coefficients(variables(theta)), theta.size());
   }
   std::vector<size_t> last_step() const override { return map_.last_step(); }
+  std::vector<size_t> rounded_parameters() const override { return map_.rounded_parameters(); }
   std::vector<double> parameters(const NsSolver& solver) const override {
     solver.validate();
     if (solver.nfe() != map_.nfe) {
@@ -106,32 +110,59 @@ class MappedFamily : public Family {
 };
 
 struct BnsMap {
+  static constexpr bool kIsBns = true;
   int nfe;
+  BnsConstraints constraints;
 
-  std::string name() const { return "bns"; }
-  size_t parameter_count() const { return coefficient_count(nfe); }
+  std::string name() const {
+    std::string text = "bns";
+    if (constraints.unit_start_scale) text += ", start scale 1";
+    if (!constraints.times.is_free()) text += ", times " + to_string(constraints.times);
+    return text;
+  }
+
+  size_t parameter_count() const {
+    return coefficient_count(nfe) - (constraints.unit_start_scale ? 1 : 0);
+  }
 
   template <class T>
   std::vector<T> coefficients(const std::vector<T>& theta) const {
     const auto count = static_cast<size_t>(nfe) + 1;
     std::vector<T> values = times_from_logits(theta.data(), count);
     values.insert(values.end(), theta.begin() + nfe + 1, theta.end());
+    if (constraints.unit_start_scale) values.push_back(T(1.0));
     return values;
+  }
+
+  std::vector<double> rounded(const std::vector<double>& times) const {
+    return rounded_times(constraints.times, times);
   }
 
   std::vector<size_t> last_step() const {
     const auto n = static_cast<size_t>(nfe);
     std::vector<size_t> indices = {2 * n};
-    for (size_t j = 0; j < n; ++j) indices.push_back(parameter_count() - 1 - n + j);
+    for (size_t j = 0; j < n; ++j) indices.push_back(coefficient_count(nfe) - 1 - n + j);
     return indices;
   }
 
-  std::vector<double> parameters(const NsSolver& solver) const {
-    std::vector<double> times = solver.times;
+  std::vector<size_t> rounded_parameters() const {
+    std::vector<size_t> indices;
+    if (constraints.times.is_free()) return indices;
+    for (size_t i = 0; i <= static_cast<size_t>(nfe); ++i) indices.push_back(i);
+    return indices;
+  }
+
+  std::vector<double> parameters(const NsSolver& given) const {
+    NsSolver solver = given;
+    std::vector<double>& times = solver.times;
     times.front() = std::max(times.front(), kLeastFirstTime / static_cast<double>(times.size()));
-    std::vector<double> theta = logits_from_times(times);
+    if (constraints.unit_start_scale) {
+      for (double& a : solver.a) a *= solver.start_scale;
+    }
+    std::vector<double> theta = logits_from_times(rounded(times));
     const std::vector<double> values = coefficients_of(solver);
     theta.insert(theta.end(), values.begin() + nfe + 1, values.end());
+    theta.resize(parameter_count());
     return theta;
   }
 };
@@ -161,6 +192,7 @@ struct ScaleTimeValues {
 };
 
 struct BstMap {
+  static constexpr bool kIsBns = false;
   ScaleTimeBase base;
   int nfe;
 
@@ -168,6 +200,8 @@ struct BstMap {
   size_t size() const { return static_cast<size_t>(nfe); }
   size_t parameter_count() const { return 4 * size(); }
   std::vector<size_t> last_step() const { return {}; }
+  std::vector<size_t> rounded_parameters() const { return {}; }
+  std::vector<double> rounded(const std::vector<double>& times) const { return times; }
   double step() const { return (base == ScaleTimeBase::rk1 ? 1. : 2.) / nfe; }
 
   template <class T>
@@ -337,7 +371,9 @@ NsSolver solver_of(int nfe, const std::vector<double>& coefficients) {
   return solver;
 }
 
-FamilyPtr bns_family(int nfe) { return std::make_shared<MappedFamily<BnsMap>>(BnsMap{nfe}); }
+FamilyPtr bns_family(int nfe, const BnsConstraints& constraints) {
+  return std::make_shared<MappedFamily<BnsMap>>(BnsMap{nfe, constraints});
+}
 
 FamilyPtr bst_family(ScaleTimeBase base, int nfe) {
   if (base == ScaleTimeBase::rk2 && nfe % 2 != 0) {

@@ -7,7 +7,7 @@
 namespace bespoke::detail {
 
 Matrix averaged_curvature(const Matrix& curvature, double loss, double averaging,
-                          GaussNewtonState& state) {
+                          DirectState& state) {
   if (state.weight == 0) state.curvature = Matrix(curvature.rows, curvature.columns);
   const double scale = std::exp(loss);
   state.weight = averaging * state.weight + 1;

@@ -48,7 +48,12 @@ std::vector<int64_t> fresh_batch(int64_t iteration, int64_t count, int64_t batch
   return samples;
 }
 
-uint32_t probe_stream(int64_t iteration) { return batch_stream(iteration) + 1; }
+std::vector<int64_t> judges_of(int64_t iteration, int64_t count, int64_t batch, int64_t others) {
+  std::vector<int64_t> samples = fresh_batch(iteration, count, batch);
+  const int64_t next = samples.back() + 1, left = count - static_cast<int64_t>(samples.size());
+  for (int64_t i = 0; i < std::min(others, left); ++i) samples.push_back((next + i) % count);
+  return samples;
+}
 
 double psnr_of_loss(double loss, double peak) { return psnr(std::exp(loss), peak); }
 

@@ -6,7 +6,7 @@
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/mean.h"
-#include "bespoke/distill/levenberg_marquardt.h"
+#include "bespoke/distill/direct.h"
 
 namespace bespoke {
 
@@ -22,7 +22,7 @@ double loss_or_infinity(const Objective& objective, const NsSolver& solver,
     // Fitted under the floor that training has, a part of the geometric mean of |r|^2, and compared
     // without it: it is another one for every solver.
     const std::vector<double> no_change(last.samples.front().products.size(), 0);
-    last.floor = LmOptions().smoothing * last.size * std::exp(last.loss(no_change));
+    last.floor = DirectOptions().smoothing * last.size * std::exp(last.loss(no_change));
     const std::vector<double> change = best_change(last);
     last.floor = 0;
     return last.loss(change);

@@ -16,15 +16,29 @@ bool can_spend(const std::string& method, int nfe) { return find_solver(method).
 
 }  // namespace
 
-std::vector<std::string> automatic_grids(int nfe, const Schedule& schedule, double data_deviation) {
+std::string to_string(const LogSnrRange& range) {
+  const std::string text = fmt::format("lambda-range:from={:.2f},to={:.2f}", range.from, range.to);
+  return range.bend == 0 ? text : text + fmt::format(",bend={:.3f}", range.bend);
+}
+
+std::vector<LogSnrRange> automatic_ranges(int nfe, const Schedule& schedule,
+                                          double data_deviation) {
   const double shift = -std::log(data_deviation / 0.5);
   const double centre = -1.25 - 0.75 * std::log2(nfe) + shift;
   const double to = 4.5 + shift;
-  std::vector<std::string> grids = {"uniform-t"};
+  std::vector<LogSnrRange> ranges;
   for (const double offset : {-0.8, -0.4, 0.0, 0.4}) {
     const double from = std::max(centre + offset, schedule.lambda(0));
-    const auto grid = fmt::format("lambda-range:from={:.2f},to={:.2f}", from, to);
-    if (from < to - 1 && grid != grids.back()) grids.push_back(grid);
+    const bool another = ranges.empty() || from > ranges.back().from + 0.01;
+    if (from < to - 1 && another) ranges.push_back({from, to, 0});
+  }
+  return ranges;
+}
+
+std::vector<std::string> automatic_grids(int nfe, const Schedule& schedule, double data_deviation) {
+  std::vector<std::string> grids = {"uniform-t"};
+  for (const LogSnrRange& range : automatic_ranges(nfe, schedule, data_deviation)) {
+    grids.push_back(to_string(range));
   }
   return grids;
 }
@@ -40,7 +54,7 @@ std::vector<std::string> start_candidates(const std::string& grid, int nfe) {
 
 std::vector<std::string> plain_starts(const Family& family, const Schedule& schedule) {
   std::vector<std::string> names;
-  const bool any = family.name() == "bns";
+  const bool any = family.is_bns();
   if ((any || family.name() == "bst-rk2") && can_spend("midpoint", family.nfe())) {
     names.push_back("midpoint");
   }

@@ -17,8 +17,8 @@ namespace {
 using nlohmann::json;
 
 constexpr char kFormat[] = "bespoke-distillation";
-constexpr int kVersion = 2;
-constexpr const char* kMethodNames[] = {"fit", "direct", "lm", "adam"};
+constexpr int kVersion = 3;
+constexpr const char* kMethodNames[] = {"auto", "fit", "direct", "adam"};
 
 // A symmetric matrix by its lower triangle.
 json triangle(const Matrix& matrix) {
@@ -54,11 +54,11 @@ Counts counts_from(const json& value) {
 json to_json(const StartState& start) {
   return {{"name", start.name},
           {"theta", start.theta},
-          {"average", start.average},
           {"iteration", start.iteration},
-          {"damping", start.gauss_newton.damping},
-          {"curvature", triangle(start.gauss_newton.curvature)},
-          {"curvature_weight", start.gauss_newton.weight},
+          {"damping", start.direct.damping},
+          {"difference", start.direct.difference},
+          {"curvature", triangle(start.direct.curvature)},
+          {"curvature_weight", start.direct.weight},
           {"adam_first", start.adam.first},
           {"adam_second", start.adam.second},
           {"initial_psnr", start.initial_psnr},
@@ -74,11 +74,11 @@ StartState start_from(const json& value) {
   StartState start;
   value.at("name").get_to(start.name);
   value.at("theta").get_to(start.theta);
-  value.at("average").get_to(start.average);
   value.at("iteration").get_to(start.iteration);
-  value.at("damping").get_to(start.gauss_newton.damping);
-  start.gauss_newton.curvature = from_triangle(value.at("curvature"));
-  value.at("curvature_weight").get_to(start.gauss_newton.weight);
+  value.at("damping").get_to(start.direct.damping);
+  value.at("difference").get_to(start.direct.difference);
+  start.direct.curvature = from_triangle(value.at("curvature"));
+  value.at("curvature_weight").get_to(start.direct.weight);
   value.at("adam_first").get_to(start.adam.first);
   value.at("adam_second").get_to(start.adam.second);
   value.at("initial_psnr").get_to(start.initial_psnr);
@@ -117,7 +117,7 @@ std::string to_json_text(const DistillState& state) {
                          {"training", to_json(state.training)},
                          {"validation", to_json(state.validation)},
                          {"seconds", state.seconds}};
-  return document.dump() + "\n";
+  return json_text(document) + "\n";
 }
 
 DistillState parse_distill_state(const std::string& text, const std::string& source) {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bespoke/base/error.h"
+#include "bespoke/base/json_checks.h"
 #include "bespoke/base/text.h"
 #include "bespoke/io/dataset.h"
 #include "bespoke/io/safetensors.h"
@@ -70,7 +71,7 @@ torch::Tensor tensor_called(const TensorFile& file, const char* name, const std:
 std::vector<std::string> declared_classes(const TensorFile& file, const std::string& source) try {
   const auto found = file.metadata.find(kClasses);
   if (found == file.metadata.end()) return {};
-  return nlohmann::json::parse(found->second).get<std::vector<std::string>>();
+  return try_parse_json(found->second).get<std::vector<std::string>>();
 } catch (const nlohmann::json::exception&) {
   throw bad_input("{}: the metadata 'classes' is not a JSON list of names", source);
 }
@@ -115,9 +116,7 @@ void write_dataset(const std::filesystem::path& path, const Dataset& dataset) {
   check_labels(dataset.labels, dataset.samples.size(0), dataset.classes.size(), target);
   TensorFile file;
   file.tensors = {{kSamples, dataset.samples}, {kLabels, dataset.labels.to(torch::kLong)}};
-  // A folder's name may be no UTF-8, which JSON has to be.
-  file.metadata[kClasses] = nlohmann::json(dataset.classes)
-                                .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  file.metadata[kClasses] = json_text(nlohmann::json(dataset.classes));
   if (!are_images(dataset.samples)) {
     file.metadata[kSampleRate] = std::to_string(dataset.sample_rate);
   }

@@ -11,8 +11,11 @@
 #include <jpeglib.h>
 
 #include "bespoke/base/error.h"
+#include "bespoke/io/decode_limit.h"
 
 namespace bespoke {
+
+using namespace detail;
 
 namespace {
 
@@ -119,6 +122,9 @@ torch::Tensor decode_jpeg(const std::string& bytes, const std::string& source) {
   open(decoder);
   if (!succeeds(decoder, read_header)) throw broken(source, decoder.message);
   if (!size_fits_content(decoder)) throw broken(source, "its size does not fit its content");
+  check_decoded_size(uint64_t{decoder.jpeg.output_height} * decoder.jpeg.output_width *
+                         static_cast<uint64_t>(decoder.jpeg.output_components),
+                     source);
   decoder.pixels = torch::empty(
       {decoder.jpeg.output_height, decoder.jpeg.output_width, decoder.jpeg.output_components},
       torch::kByte);

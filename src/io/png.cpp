@@ -11,6 +11,7 @@
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
+#include "bespoke/io/decode_limit.h"
 
 namespace bespoke {
 
@@ -277,6 +278,8 @@ PngFile decode_png(std::string bytes, const std::string& source) {
   if (session.stored_bytes / kMostCompression > session.bytes.size()) {
     throw broken(source, "its size does not fit its content");
   }
+  check_decoded_size(
+      uint64_t{session.height} * session.width * static_cast<uint64_t>(session.channels), source);
   torch::Tensor pixels =
       torch::empty({session.height, session.width, session.channels}, torch::kByte);
   point_rows_into(pixels, session);

@@ -8,6 +8,7 @@
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
+#include "bespoke/base/json_checks.h"
 
 namespace bespoke {
 
@@ -66,7 +67,7 @@ torch::Tensor read_tensor(const json& entry, const std::string& name, const char
 
 }  // namespace
 
-void write_safetensors(const std::filesystem::path& path, const TensorFile& file) {
+std::string safetensors_bytes(const TensorFile& file) {
   json header = json::object();
   std::string data;
   for (const auto& [name, value] : file.tensors) {
@@ -78,17 +79,23 @@ void write_safetensors(const std::filesystem::path& path, const TensorFile& file
                     {"data_offsets", {begin, data.size()}}};
   }
   if (!file.metadata.empty()) header[kMetadata] = file.metadata;
-  std::string text = header.dump();
+  std::string text = json_text(header);
   text.resize((text.size() + 7) / 8 * 8, ' ');  // the data starts aligned
   const uint64_t length = text.size();
   std::string content(sizeof(length), '\0');
   std::memcpy(content.data(), &length, sizeof(length));
-  write_file_atomically(path, content + text + data);
+  return content + text + data;
+}
+
+void write_safetensors(const std::filesystem::path& path, const TensorFile& file) {
+  write_file_atomically(path, safetensors_bytes(file));
 }
 
 TensorFile read_safetensors(const std::filesystem::path& path) {
-  const std::string source = path.string();
-  const std::string content = read_file(path);
+  return parse_safetensors(read_file(path), path.string());
+}
+
+TensorFile parse_safetensors(const std::string& content, const std::string& source) {
   uint64_t length = 0;
   const bool has_length = content.size() >= sizeof(length);
   if (has_length) std::memcpy(&length, content.data(), sizeof(length));
@@ -99,7 +106,8 @@ TensorFile read_safetensors(const std::filesystem::path& path) {
   const size_t data_size = content.size() - sizeof(length) - length;
   TensorFile file;
   try {
-    const json header = json::parse(content.substr(sizeof(length), length));
+    const json header =
+        parse_json(content.substr(sizeof(length), length), source, "its header is broken");
     for (const auto& [name, entry] : header.items()) {
       if (name == kMetadata) {
         file.metadata = entry.get<std::map<std::string, std::string>>();
@@ -108,7 +116,7 @@ TensorFile read_safetensors(const std::filesystem::path& path) {
       }
     }
   } catch (const json::exception& error) {
-    throw bad_input("{}: broken safetensors header ({})", source, error.what());
+    throw bad_input("{}: broken safetensors header ({})", source, plain_words(error));
   }
   return file;
 }

@@ -109,7 +109,8 @@ SampleSource open_zip(const fs::path& path) {
 }  // namespace
 
 SampleSource open_sample_source(const fs::path& path) {
-  if (fs::is_directory(path)) return open_folder(path);
+  std::error_code unknown;
+  if (fs::is_directory(path, unknown)) return open_folder(path);
   if (!is_file(path)) {
     throw bad_input("'{}' is neither a folder nor a file; check the path", path.string());
   }

@@ -5,6 +5,7 @@
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
+#include "bespoke/base/json_checks.h"
 #include "bespoke/base/sha256.h"
 
 namespace bespoke {
@@ -23,9 +24,7 @@ std::string checksum(const TensorCache::Tensors& tensors) {
 }
 
 // Names in it may be of any encoding.
-std::string key_text(const nlohmann::json& key) {
-  return key.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
+std::string key_text(const nlohmann::json& key) { return json_text(key); }
 
 bool says(const TensorFile& file, const std::string& entry, const std::string& value) {
   const auto found = file.metadata.find(entry);

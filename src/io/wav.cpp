@@ -14,6 +14,7 @@
 #include <memory>
 
 #include "bespoke/base/file.h"
+#include "bespoke/io/decode_limit.h"
 
 namespace bespoke {
 
@@ -130,6 +131,7 @@ std::vector<float> read_values(SNDFILE* handle, int channels, const std::string&
   while (found == wanted) {
     const size_t begin = values.size();
     values.resize(begin + static_cast<size_t>(wanted * channels));
+    check_decoded_size(values.size() * sizeof(float), source);
     found = sf_readf_float(handle, values.data() + begin, wanted);
     values.resize(begin + static_cast<size_t>(found * channels));
   }

@@ -7,6 +7,7 @@
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
+#include "bespoke/io/decode_limit.h"
 
 namespace bespoke {
 
@@ -93,6 +94,7 @@ std::string ZipArchive::read(size_t index) const {
   zip_stat_t entry;
   const bool known =
       zip_stat_index(archive, place, 0, &entry) == 0 && (entry.valid & ZIP_STAT_SIZE) != 0;
+  if (known) check_decoded_size(entry.size, describe(index));
   const FileHandle file(known ? zip_fopen_index(archive, place, 0) : nullptr);
   std::string bytes;
   const char* problem = file ? unpack(file.get(), entry.size, bytes) : zip_strerror(archive);

@@ -116,7 +116,7 @@ std::vector<NamedSolver> catalogue_contenders(int nfe, const FieldDescription& f
     for (const auto& grid : all_grids(nfe, *field.schedule, data_deviation)) {
       for (const auto& schedule : coordinates) {
         const SolverName name = {"", entry.name, grid, schedule};
-        const NsSolver solver = resolve_solver(name, nfe, field).solver;
+        const NsSolver solver = resolve_solver(name, nfe, field).at();
         if (seen.insert(rounded_coefficients(solver)).second) {
           contenders.push_back({to_string(name), solver});
         }

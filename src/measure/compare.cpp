@@ -135,6 +135,36 @@ int count_model_calls(const NsSolver& solver, const GuidanceWeight& guidance) {
   return calls;
 }
 
+// Which bin each sample's own weight is in.
+std::vector<size_t> bins_of_samples(const std::vector<GuidanceRange>& bins,
+                                    const Conditions& conditions) {
+  const torch::Tensor weights =
+      conditions.at(kGuidanceCondition).to(torch::kCPU, torch::kDouble).contiguous();
+  std::vector<size_t> places;
+  for (int64_t i = 0; i < weights.numel(); ++i) {
+    size_t place = 0;
+    while (place + 1 < bins.size() && weights.data_ptr<double>()[i] >= bins[place].to) ++place;
+    places.push_back(place);
+  }
+  return places;
+}
+
+void add_psnr_by_guidance(const std::vector<Record>& records, const Conditions& conditions,
+                          const CompareOptions& options, Comparison& result) {
+  result.guidance_bins = options.guidance.range->bins();
+  const auto places = bins_of_samples(result.guidance_bins, conditions);
+  for (size_t k = 0; k < records.size(); ++k) {
+    std::vector<std::vector<double>> errors(result.guidance_bins.size());
+    for (size_t i = 0; !records[k].diverged && i < places.size(); ++i) {
+      errors[places[i]].push_back(records[k].errors[i]);
+    }
+    for (const auto& some : errors) {
+      result.rows[k].psnr_by_guidance.push_back(
+          some.empty() ? std::numeric_limits<double>::quiet_NaN() : mean_psnr(some, options.peak));
+    }
+  }
+}
+
 ComparisonRow summarise(const NamedSolver& contender, const Record& record,
                         const std::vector<double>& powers, const CompareOptions& options) {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -218,6 +248,7 @@ Comparison compare(const ModelPtr& model, const std::vector<NamedSolver>& conten
     result.rows.push_back(summarise(contenders[k], records[k], truth.powers, options));
   }
   if (options.features) add_distances(records, truth, options, result);
+  if (options.guidance.range) add_psnr_by_guidance(records, conditions, options, result);
   return result;
 }
 

@@ -9,6 +9,7 @@
 #include "bespoke/base/file.h"
 #include "bespoke/base/json_checks.h"
 #include "bespoke/base/text.h"
+#include "bespoke/path/guidance_weight.h"
 
 namespace bespoke {
 
@@ -97,6 +98,8 @@ ConditionCard read_condition(const json& condition, const std::string& where,
                            ? read_class_condition(condition, where)
                            : read_tensor_condition(condition, where, folder);
   card.name = text_value(condition["name"], where + ".name");
+  require(!card.name.empty() && card.name.find('=') == std::string::npos, where + ".name",
+          "must not be empty or hold '=', which ends it where a condition is given as NAME=VALUE");
   return card;
 }
 
@@ -107,6 +110,9 @@ std::vector<ConditionCard> read_conditions(const json& list, const std::string& 
   for (size_t i = 0; i < list.size(); ++i) {
     const std::string here = fmt::format("{}[{}]", where, i);
     cards.push_back(read_condition(list[i], here, folder));
+    require(cards[i].name != kGuidanceCondition, here,
+            fmt::format("\"{}\" is what a sample's guidance is called; choose another name",
+                        kGuidanceCondition));
     for (size_t j = 0; j < i; ++j) {
       require(cards[j].name != cards[i].name, here, "has the name of an earlier condition");
     }
@@ -227,7 +233,17 @@ ModelCard parse_model_card(const std::string& text, const std::filesystem::path&
 }
 
 ModelCard read_model_card(const std::filesystem::path& path) {
-  return parse_model_card(read_file(path), path);
+  return parse_model_card(read_text_file(path), path);
+}
+
+nlohmann::json describe(const TimeCard& time, InputScaling scaling) {
+  json description = {
+      {"convention", time_convention_names()[static_cast<size_t>(time.convention)]}};
+  if (time.scale != 1) description["scale"] = time.scale;
+  if (time.levels != 0) description["levels"] = time.levels;
+  if (time.integer) description["integer"] = true;
+  if (scaling == InputScaling::edm) description["input_scaling"] = "edm";
+  return description;
 }
 
 Jet network_time(const TimeCard& card, const Schedule& schedule, double t) {

@@ -4,7 +4,11 @@
 
 #include <utility>
 
+#include "owned.h"
+
 namespace bespoke {
+
+using namespace detail;
 
 namespace {
 
@@ -20,7 +24,8 @@ class FunctionModel : public Model {
 
   torch::Tensor predict(const torch::Tensor& x, const torch::Tensor& t,
                         const Conditions& conditions) const override {
-    return f_(x, t, conditions);
+    // The callable's input is its own, to write into, and its output is ours to keep.
+    return owned(f_(x.clone(), t, conditions));
   }
   Prediction prediction() const override { return prediction_; }
   SchedulePtr schedule() const override { return schedule_; }
@@ -40,7 +45,8 @@ class FunctionField : public Field {
   explicit FunctionField(ModelFunction f) : f_(std::move(f)) {}
   torch::Tensor velocity(const torch::Tensor& x, const torch::Tensor& t,
                          const Conditions& conditions) const override {
-    return f_(x, t, conditions);
+    // The callable's input is its own, to write into, and its output is ours to keep.
+    return owned(f_(x.clone(), t, conditions));
   }
 
  private:

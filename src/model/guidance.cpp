@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "bespoke/base/error.h"
+#include "bespoke/base/even_numbers.h"
 #include "bespoke/model/fields.h"
 #include "bespoke/tensor/combine.h"
 
@@ -22,13 +23,14 @@ class GuidedModel : public Model {
   torch::Tensor predict(const torch::Tensor& x, const torch::Tensor& t,
                         const Conditions& conditions) const override {
     require_conditions(conditions);
-    const torch::Tensor w = time_function(t, [this](double time) { return weight_.at(time); });
+    const torch::Tensor w = weights(t, conditions);
     const torch::Tensor active = w.detach().ne(0).nonzero().reshape({-1});
-    if (active.numel() == 0) return model_->predict(x, t, conditions);
+    const Conditions own = of_the_model(conditions);
+    if (active.numel() == 0) return model_->predict(x, t, own);
     const auto device_index = active.to(x.device());
-    const auto output = model_->predict(torch::cat({x, x.index_select(0, device_index)}),
-                                        torch::cat({t, t.index_select(0, active)}),
-                                        with_null_half(conditions, active));
+    const auto output =
+        model_->predict(torch::cat({x, x.index_select(0, device_index)}),
+                        torch::cat({t, t.index_select(0, active)}), with_null_half(own, active));
     const auto wide = output.element_size() < 4 ? output.to(torch::kFloat) : output;
     const auto guided = wide.slice(0, 0, x.size(0));
     const auto unguided = wide.slice(0, x.size(0));
@@ -53,6 +55,23 @@ class GuidedModel : public Model {
     }
   }
 
+  // [batch], on the CPU.
+  torch::Tensor weights(const torch::Tensor& t, const Conditions& conditions) const {
+    const torch::Tensor w = time_function(t, [this](double time) { return weight_.at(time); });
+    if (!weight_.range) return w;
+    const auto found = conditions.find(kGuidanceCondition);
+    if (found == conditions.end()) {
+      throw bad_input("guidance over a range needs each sample's own weight, the condition '{}'",
+                      kGuidanceCondition);
+    }
+    return w * found->second.to(torch::kCPU, torch::kDouble);
+  }
+
+  Conditions of_the_model(Conditions conditions) const {
+    conditions.erase(kGuidanceCondition);
+    return conditions;
+  }
+
   // The conditions of all samples, then those of the active ones with null in place of what has it.
   Conditions with_null_half(const Conditions& conditions, const torch::Tensor& active) const {
     Conditions both;
@@ -73,6 +92,16 @@ class GuidedModel : public Model {
 };
 
 }  // namespace
+
+torch::Tensor guidance_weights(const GuidanceRange& range, uint64_t seed, uint64_t first,
+                               int64_t count) {
+  torch::Tensor weights = torch::empty({count}, torch::kDouble);
+  auto* w = weights.data_ptr<double>();
+  for (int64_t i = 0; i < count; ++i) {
+    w[i] = range.from + range.width() * even_number(seed, first + static_cast<uint64_t>(i));
+  }
+  return weights;
+}
 
 ModelPtr guided_model(ModelPtr model, GuidanceWeight weight, Conditions null_conditions) {
   return std::make_shared<GuidedModel>(std::move(model), std::move(weight),

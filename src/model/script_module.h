@@ -28,7 +28,11 @@ class ScriptModule {
   // The same of a network that no card describes: a tensor of any shape behind the batch.
   torch::Tensor call(const torch::Tensor& input) const;
 
+  // Throws bad input unless forward takes so many arguments; `given` says which they are.
+  void check_arguments(size_t count, const std::string& given) const;
+
   const TorchScriptOptions& options() const { return options_; }
+  NetworkHabits habits() const { return {writes_input_.load(), returns_buffer_.load()}; }
   int64_t parameter_count() const;
 
  private:
@@ -44,11 +48,14 @@ class ScriptModule {
                            const std::vector<int64_t>& shape) const;
   torch::Tensor with_batch(const torch::IValue& result, const torch::Tensor& input) const;
   void shrink(int64_t failed) const;
+  torch::Tensor called_on(const std::vector<torch::Tensor>& piece, const std::string& manner,
+                          const Accept& accept) const;
 
   std::string path_;
   TorchScriptOptions options_;
   torch::jit::Module module_;
   mutable std::atomic<int64_t> most_at_once_;
+  mutable std::atomic<bool> writes_input_{false}, returns_buffer_{false};
 };
 
 }  // namespace bespoke

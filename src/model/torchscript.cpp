@@ -16,7 +16,11 @@ namespace {
 class TorchScriptModel : public Model {
  public:
   TorchScriptModel(NetworkPtr network, const ModelCard& card)
-      : card_(card), network_(std::move(network)) {}
+      : card_(card), network_(std::move(network)) {
+    std::string given = "x, the time";
+    for (const auto& condition : card.conditions) given += ", " + condition.name;
+    network_->check_arguments(2 + card.conditions.size(), given);
+  }
 
   torch::Tensor predict(const torch::Tensor& x, const torch::Tensor& t,
                         const Conditions& conditions) const override {
@@ -95,6 +99,8 @@ ModelPtr load_torchscript(const ModelCard& card, const TorchScriptOptions& optio
 }
 
 int64_t parameter_count(const ScriptModule& network) { return network.parameter_count(); }
+
+NetworkHabits network_habits(const ScriptModule& network) { return network.habits(); }
 
 torch::Device network_device(const ScriptModule& network) { return network.options().device; }
 

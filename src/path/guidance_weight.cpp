@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "bespoke/base/error.h"
@@ -27,6 +28,12 @@ std::string problem(const GuidanceWeight& weight) {
     if (!(t >= 0 && t <= 1)) return fmt::format("has t = {} outside 0 to 1", t);
     if (i > 0 && !(t > weight.points[i - 1].first)) return "must have increasing times";
   }
+  if (weight.range) {
+    const auto [least, most] = *weight.range;
+    if (!std::isfinite(least) || !std::isfinite(most)) return "must be finite";
+    if (!(least < most))
+      return fmt::format("needs a range that rises, found {} to {}", least, most);
+  }
   const bool ordered = weight.from >= 0 && weight.from < weight.to && weight.to <= 1;
   return ordered ? "" : "needs an interval 0 <= from < to <= 1";
 }
@@ -36,7 +43,77 @@ void check(const GuidanceWeight& weight, const std::string& what) {
   if (!found.empty()) throw usage_error("{} {}", what, found);
 }
 
+bool reads_as_number(const std::string& text) {
+  char* end = nullptr;
+  std::strtod(text.c_str(), &end);
+  return !text.empty() && *end == '\0';
+}
+
+// "0-4", "-1-0.5" or "1e-3--2e-4" as its two ends: a minus between two numbers.
+std::optional<std::pair<std::string, std::string>> split_range(const std::string& text) {
+  for (size_t at = text.find('-', 1); at != std::string::npos; at = text.find('-', at + 1)) {
+    const std::string left = text.substr(0, at), right = text.substr(at + 1);
+    if (reads_as_number(left) && reads_as_number(right)) return std::make_pair(left, right);
+  }
+  return std::nullopt;
+}
+
+bool has_interval(const GuidanceWeight& weight) { return weight.from > 0 || weight.to < 1; }
+
+void read_interval(GuidanceWeight& weight, const nlohmann::json& json, const std::string& where) {
+  const auto interval = number_list(json, where + ".interval", 2);
+  weight.from = interval[0];
+  weight.to = interval[1];
+}
+
+GuidanceWeight range_from_json(const nlohmann::json& json, const std::string& where) {
+  check_keys(json, {"from", "to"}, {"interval"}, where);
+  GuidanceWeight weight =
+      GuidanceRange{number(json["from"], where + ".from"), number(json["to"], where + ".to")};
+  if (json.contains("interval")) read_interval(weight, json["interval"], where);
+  return weight;
+}
+
+GuidanceWeight points_from_json(const nlohmann::json& json, const std::string& where) {
+  check_keys(json, {"points", "interval"}, {}, where);
+  require(json["points"].is_array() && !json["points"].empty(), where,
+          "points must be a list of [t, w]");
+  GuidanceWeight weight;
+  weight.points.clear();
+  for (const auto& point : json["points"]) {
+    const auto pair = number_list(point, where + ".points", 2);
+    weight.points.emplace_back(pair[0], pair[1]);
+  }
+  read_interval(weight, json["interval"], where);
+  return weight;
+}
+
 }  // namespace
+
+std::vector<GuidanceRange> GuidanceRange::bins() const {
+  constexpr double kWide = 2, kRounding = 1e-9;
+  const bool wide = width() >= kWide;
+  const int count = wide ? static_cast<int>(std::ceil(width() - kRounding)) : 4;
+  const double step = wide ? 1 : width() / count;
+  std::vector<GuidanceRange> list;
+  for (int i = 0; i < count; ++i) {
+    list.push_back({from + i * step, i + 1 == count ? to : from + (i + 1) * step});
+  }
+  return list;
+}
+
+bool operator==(const GuidanceRange& left, const GuidanceRange& right) {
+  return left.from == right.from && left.to == right.to;
+}
+
+bool covers(const GuidanceWeight& made, const GuidanceWeight& asked) {
+  if (made == asked) return true;
+  if (!made.range || made.from != asked.from || made.to != asked.to) return false;
+  if (asked.range) {
+    return made.range->contains(asked.range->from) && made.range->contains(asked.range->to);
+  }
+  return asked.points.size() == 1 && made.range->contains(asked.points.front().second);
+}
 
 Jet GuidanceWeight::at(double t) const {
   if (t < from || t > to) return 0;
@@ -54,7 +131,8 @@ bool GuidanceWeight::is_zero() const {
 }
 
 bool operator==(const GuidanceWeight& left, const GuidanceWeight& right) {
-  return left.points == right.points && left.from == right.from && left.to == right.to;
+  return left.points == right.points && left.from == right.from && left.to == right.to &&
+         left.range == right.range;
 }
 
 bool operator!=(const GuidanceWeight& left, const GuidanceWeight& right) {
@@ -64,13 +142,17 @@ bool operator!=(const GuidanceWeight& left, const GuidanceWeight& right) {
 GuidanceWeight parse_guidance(const std::string& text, bool as_scale, const std::string& what) {
   const double offset = as_scale ? -1 : 0;
   GuidanceWeight weight;
-  if (text.find(':') == std::string::npos) {
+  if (const auto ends = split_range(text)) {
+    weight = GuidanceRange{parse_number(ends->first, what) + offset,
+                           parse_number(ends->second, what) + offset};
+  } else if (text.find(':') == std::string::npos) {
     weight = parse_number(text, what) + offset;
   } else {
     weight.points.clear();
     for (const auto& part : split(text, ',')) {
       const auto pair = split(part, ':');
-      if (pair.size() != 2) throw usage_error("{} is W or t:W,t:W,..., found '{}'", what, text);
+      if (pair.size() != 2)
+        throw usage_error("{} is W, FROM-TO or t:W,t:W,..., found '{}'", what, text);
       weight.points.emplace_back(parse_number(pair[0], what), parse_number(pair[1], what) + offset);
     }
   }
@@ -89,7 +171,11 @@ void parse_guidance_interval(GuidanceWeight& weight, const std::string& text,
 
 std::string to_string(const GuidanceWeight& weight) {
   std::string text;
-  if (weight.points.size() == 1) {
+  if (weight.range) {
+    const auto [least, most] = *weight.range;
+    text = fmt::format("guidance w = {} to {}, each sample its own (guidance_scale {} to {})",
+                       least, most, 1 + least, 1 + most);
+  } else if (weight.points.size() == 1) {
     const double w = weight.points.front().second;
     text = fmt::format("guidance w = {} (guidance_scale {})", w, 1 + w);
   } else {
@@ -101,7 +187,7 @@ std::string to_string(const GuidanceWeight& weight) {
     text = fmt::format("guidance w(t) = {} (guidance_scale {})", fmt::join(ws, ","),
                        fmt::join(scales, ","));
   }
-  if (weight.from > 0 || weight.to < 1) {
+  if (has_interval(weight)) {
     text += fmt::format(" for t in [{}, {}]", weight.from, weight.to);
   }
   return text;
@@ -109,23 +195,22 @@ std::string to_string(const GuidanceWeight& weight) {
 
 nlohmann::json describe(const GuidanceWeight& weight) {
   if (weight.is_constant()) return weight.points.front().second;
-  return {{"points", weight.points}, {"interval", {weight.from, weight.to}}};
+  nlohmann::json json;
+  if (weight.range) {
+    json = {{"from", weight.range->from}, {"to", weight.range->to}};
+    if (!has_interval(weight)) return json;
+  } else {
+    json["points"] = weight.points;
+  }
+  json["interval"] = {weight.from, weight.to};
+  return json;
 }
 
 GuidanceWeight guidance_from_json(const nlohmann::json& json, const std::string& where) {
   if (json.is_number()) return number(json, where);
-  check_keys(json, {"points", "interval"}, {}, where);
-  require(json["points"].is_array() && !json["points"].empty(), where,
-          "points must be a list of [t, w]");
-  GuidanceWeight weight;
-  weight.points.clear();
-  for (const auto& point : json["points"]) {
-    const auto pair = number_list(point, where + ".points", 2);
-    weight.points.emplace_back(pair[0], pair[1]);
-  }
-  const auto interval = number_list(json["interval"], where + ".interval", 2);
-  weight.from = interval[0];
-  weight.to = interval[1];
+  const bool range = json.is_object() && json.contains("from");
+  const GuidanceWeight weight =
+      range ? range_from_json(json, where) : points_from_json(json, where);
   const std::string found = problem(weight);
   require(found.empty(), where, found);
   return weight;

@@ -267,7 +267,7 @@ SchedulePtr ddpm_cosine(const Parameters& p) {
 }
 
 std::vector<double> read_numbers(const std::string& file) {
-  std::string text = read_file(file);
+  std::string text = read_text_file(file);
   std::replace_if(
       text.begin(), text.end(), [](char c) { return c == '[' || c == ']' || c == ','; }, ' ');
   std::istringstream stream(text);

@@ -12,12 +12,11 @@ namespace bespoke {
 namespace {
 
 // The fit is a start where no other is given.
-bool needs_trajectories(const ModelDistillOptions& options) {
-  const bool fits = options.method == Method::fit || options.method == Method::direct;
-  return fits && options.starts.empty();
+int64_t trajectories_needed(const ModelDistillOptions& options) {
+  return options.method != Method::adam && options.starts.empty() ? options.fit.samples : 0;
 }
 
-Pairs pairs_for(const ModelPtr& model, const ModelDistillOptions& options, Split split) {
+Pairs given_or_made(const ModelPtr& model, const ModelDistillOptions& options, Split split) {
   const bool train = split == Split::train;
   const std::optional<Pairs>& given = train ? options.training : options.validation;
   if (given) return given->to(options.device, state_dtype(*model));
@@ -25,8 +24,8 @@ Pairs pairs_for(const ModelPtr& model, const ModelDistillOptions& options, Split
   PairSource source;
   source.seed = plan.seed;
   source.count = plan.count;
-  source.tolerances = options.tolerances;
-  source.trajectories = train && needs_trajectories(options);
+  source.tolerances = options.tolerances.value_or(usual_tolerances(options.nfe));
+  source.trajectories = train ? trajectories_needed(options) : 0;
   if (options.conditions) source.conditions = options.conditions(split, 0, plan.count);
   PairRun run;
   run.batch = options.objective.device_batch;
@@ -34,24 +33,35 @@ Pairs pairs_for(const ModelPtr& model, const ModelDistillOptions& options, Split
   run.on_progress = [&](double done) {
     if (options.on_progress) options.on_progress(to_string(split) + " pairs", done);
   };
+  run.on_given_up = [](int64_t, const std::string&) {};  // left out below
   return make_pairs(model, source, run).to(options.device, state_dtype(*model));
+}
+
+Pairs pairs_for(const ModelPtr& model, const ModelDistillOptions& options, Split split) {
+  SoundPairs sound = leave_out_broken(given_or_made(model, options, split), to_string(split));
+  for (const int64_t pair : sound.left_out) {
+    if (options.on_left_out) options.on_left_out(split, pair);
+  }
+  return std::move(sound.pairs);
 }
 
 // Says so, or gives up.
 void need_less_memory(TensorObjectiveOptions& objective, const ModelDistillOptions& options) {
-  if (objective.memory == Memory::high) {
-    objective.memory = Memory::low;
-  } else if (objective.device_batch > 1) {
-    objective.device_batch /= 2;
-  } else {
+  if (objective.device_batch == 1) {
     throw Error(ErrorKind::device,
-                "out of memory even for one sample and one graph at a time; use a narrower "
-                "precision or a device with more memory");
+                "out of memory even for one sample at a time; use a narrower precision or a device "
+                "with more memory");
   }
+  objective.device_batch /= 2;
   if (options.on_less_memory) options.on_less_memory(objective);
 }
 
 }  // namespace
+
+Tolerances usual_tolerances(int nfe) {
+  constexpr int kFew = 8;
+  return nfe <= kFew ? Tolerances{1e-4, 1e-4} : Tolerances{1e-5, 1e-5};
+}
 
 DistillSummary distill(const ModelPtr& model, const ModelDistillOptions& options,
                        DistillState state) {

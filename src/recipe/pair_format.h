@@ -11,6 +11,8 @@ namespace bespoke::detail {
 constexpr char kPairFormat[] = "bespoke-pairs";
 constexpr char kPairManifest[] = "manifest.json";
 constexpr char kPairEvaluations[] = "evaluations";
+constexpr char kPairTrajectories[] = "trajectories";
+constexpr char kPairChecksums[] = "checksums";
 constexpr char kContinuePairs[] = "run the command that began it again to continue";
 
 std::string manifest_text(const PairManifest& manifest);

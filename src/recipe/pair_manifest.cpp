@@ -56,17 +56,21 @@ json describe(const SplitPlan& split) { return {{"count", split.count}, {"seed",
 // All but what becomes known only at the end.
 json describe_plan(const PairManifest& manifest) {
   const PairPlan& plan = manifest.plan;
-  return {{"format", kPairFormat},
-          {"version", kVersion},
-          {"model", plan.owner.model},
-          {"guidance", describe(plan.owner.guidance)},
-          {"tolerance", {{"relative", plan.tolerances.rtol}, {"absolute", plan.tolerances.atol}}},
-          {"dtype", plan.tf32 ? kTf32 : name_of(manifest.dtype)},
-          {"sample_shape", manifest.sample_shape},
-          {"conditions", plan.conditions},
-          {"train", describe(plan.train)},
-          {"validation", describe(plan.validation)},
-          {"shard_size", plan.shard_size}};
+  json description = {
+      {"format", kPairFormat},
+      {"version", kVersion},
+      {"model", plan.owner.model},
+      {"guidance", describe(plan.owner.guidance)},
+      {"tolerance", {{"relative", plan.tolerances.rtol}, {"absolute", plan.tolerances.atol}}},
+      {"dtype", plan.tf32 ? kTf32 : name_of(manifest.dtype)},
+      {"sample_shape", manifest.sample_shape},
+      {"conditions", plan.conditions},
+      {"train", describe(plan.train)},
+      {"validation", describe(plan.validation)},
+      {"shard_size", plan.shard_size}};
+  // Absent where there are none, as in folders made before there could be any.
+  if (plan.trajectories > 0) description[kPairTrajectories] = plan.trajectories;
+  return description;
 }
 
 void check_header(const json& document, const std::string& source) {
@@ -111,11 +115,22 @@ PairManifest parse_manifest(const json& document, const std::string& source) {
   plan.train = parse_split(document["train"], at("train"));
   plan.validation = parse_split(document["validation"], at("validation"));
   plan.shard_size = whole_number(document["shard_size"], at("shard_size"), 1, kMostPairs);
+  if (document.contains(kPairTrajectories)) {
+    plan.trajectories =
+        whole_number(document[kPairTrajectories], at(kPairTrajectories), 1, kMostPairs);
+  }
   check_plan(plan);
   if (document.contains(kPairEvaluations)) {
     const json& evaluations = document[kPairEvaluations];
     check_keys(evaluations, {"total", "mean"}, {}, at(kPairEvaluations));
     manifest.evaluations = whole_number(evaluations["total"], at("evaluations.total"), 0, kMost);
+  }
+  if (document.contains(kPairChecksums)) {
+    const json& checksums = document[kPairChecksums];
+    require(checksums.is_object(), at(kPairChecksums), "must be an object of checksums by file");
+    for (const auto& [name, value] : checksums.items()) {
+      manifest.checksums[name] = text_value(value, at(kPairChecksums));
+    }
   }
   return manifest;
 }
@@ -129,7 +144,7 @@ std::string differences(const json& there, const json& here) {
     if (!left.contains(item.key())) names.push_back(item.key());
   }
   const auto shown = [](const json& flat, const std::string& name) {
-    return flat.contains(name) ? flat[name].dump() : "absent";
+    return flat.contains(name) ? json_text(flat[name]) : "absent";
   };
   for (const auto& name : names) {
     const std::string was = shown(left, name), is = shown(right, name);
@@ -156,11 +171,12 @@ std::string manifest_text(const PairManifest& manifest) {
                                   {"mean", static_cast<double>(*manifest.evaluations) /
                                                static_cast<double>(manifest.count())}};
   }
-  return document.dump(2) + "\n";
+  if (!manifest.checksums.empty()) document[kPairChecksums] = manifest.checksums;
+  return json_text(document, 2) + "\n";
 }
 
 std::string fingerprint(const PairManifest& manifest) {
-  return sha256(describe_plan(manifest).dump());
+  return sha256(json_text(describe_plan(manifest)));
 }
 
 std::string plan_differences(const PairManifest& there, const PairManifest& here) {
@@ -195,6 +211,10 @@ void check_plan(const PairPlan& plan) {
         "different seeds",
         plan.train.seed);
   }
+  if (plan.trajectories < 0 || plan.trajectories > plan.train.count) {
+    throw usage_error("trajectories of {} training pairs cannot be kept; there are {} pairs",
+                      plan.trajectories, plan.train.count);
+  }
   if (plan.shard_size < 1) {
     throw usage_error("a shard needs at least 1 pair, found {}", plan.shard_size);
   }
@@ -212,12 +232,12 @@ PairManifest read_pair_manifest(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / kPairManifest;
   const std::string source = path.string();
   const json document =
-      parse_json(read_file(path), source, "pairs are made by 'bespoke pairs -o FOLDER'");
+      parse_json(read_text_file(path), source, "pairs are made by 'bespoke pairs -o FOLDER'");
   check_header(document, source);
   check_keys(document,
              {"format", "version", "model", "guidance", "tolerance", "dtype", "sample_shape",
               "conditions", "train", "validation", "shard_size"},
-             {kPairEvaluations}, source);
+             {kPairTrajectories, kPairEvaluations, kPairChecksums}, source);
   return read_checked(source, [&] { return parse_manifest(document, source); });
 }
 

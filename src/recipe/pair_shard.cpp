@@ -8,8 +8,10 @@
 
 #include "bespoke/base/file.h"
 #include "bespoke/base/json_checks.h"
+#include "bespoke/base/sha256.h"
 #include "bespoke/io/safetensors.h"
 #include "pair_format.h"
+#include "pair_steps.h"
 
 namespace bespoke::detail {
 
@@ -25,6 +27,46 @@ std::map<std::string, std::string> metadata_of(const PairManifest& manifest,
           {"seed", std::to_string(manifest.split(shard.split).seed)},
           {"plan", fingerprint(manifest)}};
 }
+
+void check_finite(const torch::Tensor& values, const std::string& name, const PairShard& shard,
+                  const std::string& source) {
+  const torch::Tensor good = torch::isfinite(values).flatten(1).all(1);
+  if (good.all().item<bool>()) return;
+  const int64_t row = good.logical_not().nonzero()[0][0].item<int64_t>();
+  throw bad_input("{}: {} of {} pair {} is not finite; delete the file and {}", source, name,
+                  to_string(shard.split), shard.begin + row, kContinuePairs);
+}
+
+void check_metadata(const TensorFile& file, const PairManifest& manifest, const PairShard& shard,
+                    const std::string& source) {
+  require(file.metadata == metadata_of(manifest, shard), source,
+          fmt::format("is not a shard of this set of pairs; delete it and {}", kContinuePairs));
+}
+
+std::string trajectories_name(const PairShard& shard) {
+  return fmt::format("{}-{:05}.safetensors", kPairTrajectories, shard.number);
+}
+
+TensorFile read_verified(const std::filesystem::path& folder, const PairManifest& manifest,
+                         const std::string& name) {
+  const std::filesystem::path path = folder / name;
+  const std::string content = read_file(path);
+  const auto known = manifest.checksums.find(name);
+  require(known == manifest.checksums.end() || sha256(content) == known->second, path.string(),
+          fmt::format("its bytes are not those that were written ({} has another checksum), so it "
+                      "was damaged or changed; delete it and {}",
+                      kPairManifest, kContinuePairs));
+  return parse_safetensors(content, path.string());
+}
+
+void write_noted(const std::filesystem::path& folder, PairManifest& manifest,
+                 const std::string& name, const TensorFile& file) {
+  const std::string content = safetensors_bytes(file);
+  write_file_atomically(folder / name, content);
+  manifest.checksums[name] = sha256(content);
+}
+
+}  // namespace
 
 std::vector<int64_t> with_count(int64_t count, const std::vector<int64_t>& shape) {
   std::vector<int64_t> sizes = {count};
@@ -47,19 +89,14 @@ const torch::Tensor& checked_tensor(const TensorFile& file, const std::string& n
   return found->second;
 }
 
-void check_finite(const torch::Tensor& values, const std::string& name, const PairShard& shard,
-                  const std::string& source) {
-  const torch::Tensor good = torch::isfinite(values).flatten(1).all(1);
-  if (good.all().item<bool>()) return;
-  const int64_t row = good.logical_not().nonzero()[0][0].item<int64_t>();
-  throw bad_input("{}: {} of {} pair {} is not finite; delete the file and {}", source, name,
-                  to_string(shard.split), shard.begin + row, kContinuePairs);
-}
-
-}  // namespace
-
 std::string file_name(const PairShard& shard) {
   return fmt::format("{}-{:05}.safetensors", to_string(shard.split), shard.number);
+}
+
+std::vector<std::string> file_names(const PairManifest& manifest, const PairShard& shard) {
+  std::vector<std::string> names = {file_name(shard)};
+  if (trajectories_of(manifest, shard) > 0) names.push_back(trajectories_name(shard));
+  return names;
 }
 
 std::vector<PairShard> shards_of(const PairManifest& manifest, Split split, int64_t count) {
@@ -73,18 +110,15 @@ std::vector<PairShard> shards_of(const PairManifest& manifest, Split split, int6
 
 Pairs read_shard(const std::filesystem::path& folder, const PairManifest& manifest,
                  const PairShard& shard) {
-  const std::filesystem::path path = folder / file_name(shard);
-  const std::string source = path.string();
-  const TensorFile file = read_safetensors(path);
-  require(file.metadata == metadata_of(manifest, shard), source,
-          fmt::format("is not a shard of this set of pairs; delete it and {}", kContinuePairs));
+  const std::string source = (folder / file_name(shard)).string();
+  const TensorFile file = read_verified(folder, manifest, file_name(shard));
+  check_metadata(file, manifest, shard, source);
   const auto shape = with_count(shard.count(), manifest.sample_shape);
   Pairs pairs;
   pairs.x0 = checked_tensor(file, "x0", shape, manifest.state_dtype(), source);
   pairs.x1 = checked_tensor(file, "x1", shape, manifest.state_dtype(), source);
   pairs.evaluations = checked_tensor(file, kPairEvaluations, {shard.count()}, torch::kLong, source);
   check_finite(pairs.x0, "x0", shard, source);
-  check_finite(pairs.x1, "x1", shard, source);
   const std::string prefix = kConditionPrefix;
   for (const auto& [name, tensor] : file.tensors) {
     if (name.rfind(prefix, 0) != 0) continue;
@@ -95,7 +129,7 @@ Pairs read_shard(const std::filesystem::path& folder, const PairManifest& manife
   return pairs;
 }
 
-void write_shard(const std::filesystem::path& folder, const PairManifest& manifest,
+void write_shard(const std::filesystem::path& folder, PairManifest& manifest,
                  const PairShard& shard, const Pairs& pairs) {
   TensorFile file;
   file.metadata = metadata_of(manifest, shard);
@@ -103,8 +137,39 @@ void write_shard(const std::filesystem::path& folder, const PairManifest& manife
   for (const auto& [name, values] : pairs.conditions) {
     file.tensors[kConditionPrefix + name] = values;
   }
-  remove_unfinished(folder / file_name(shard));
-  write_safetensors(folder / file_name(shard), file);
+  write_noted(folder, manifest, file_name(shard), file);
+  if (trajectories_of(manifest, shard) == 0) return;
+  TensorFile steps = joined_steps(pairs.trajectories->samples());
+  steps.metadata = metadata_of(manifest, shard);
+  write_noted(folder, manifest, trajectories_name(shard), steps);
+}
+
+std::vector<RecordedSteps> read_trajectories(const std::filesystem::path& folder,
+                                             const PairManifest& manifest, const PairShard& shard) {
+  const std::string name = trajectories_name(shard), source = (folder / name).string();
+  const TensorFile file = read_verified(folder, manifest, name);
+  check_metadata(file, manifest, shard, source);
+  return separate_steps(file, trajectories_of(manifest, shard), manifest, source);
+}
+
+int64_t trajectories_of(const PairManifest& manifest, const PairShard& shard) {
+  if (shard.split != Split::train) return 0;
+  return std::clamp<int64_t>(manifest.plan.trajectories - shard.begin, 0, shard.count());
+}
+
+bool is_complete(const std::filesystem::path& folder, const PairManifest& manifest,
+                 const PairShard& shard) {
+  const auto names = file_names(manifest, shard);
+  return std::all_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return is_file(folder / name); });
+}
+
+void note_checksums(const std::filesystem::path& folder, PairManifest& manifest,
+                    const PairShard& shard) {
+  for (const std::string& name : file_names(manifest, shard)) {
+    if (manifest.checksums.count(name) > 0) continue;
+    manifest.checksums[name] = sha256(read_file(folder / name));
+  }
 }
 
 void check_alike(const Conditions& first, const Conditions& other, const std::string& source) {

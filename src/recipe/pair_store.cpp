@@ -3,6 +3,11 @@
 #include <fmt/format.h>
 #include <torch/torch.h>
 
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <string>
+
 #include "bespoke/base/file.h"
 #include "bespoke/base/folder_lock.h"
 #include "bespoke/base/json_checks.h"
@@ -20,12 +25,12 @@ void write_manifest(const std::filesystem::path& folder, const PairManifest& man
   const std::filesystem::path path = folder / kPairManifest;
   const std::string text = manifest_text(manifest);
   if (is_file(path) && read_file(path) == text) return;
-  remove_unfinished(path);
   write_file_atomically(path, text);
 }
 
-// Begins a store, or makes sure that the one in the folder is of this plan.
-void begin_or_continue(const std::filesystem::path& folder, const PairManifest& manifest) {
+// Begins a store, or makes sure that the one in the folder is of this plan and takes over the
+// checksums of what is there.
+void begin_or_continue(const std::filesystem::path& folder, PairManifest& manifest) {
   if (!is_file(folder / kPairManifest)) return write_manifest(folder, manifest);
   const PairManifest there = read_pair_manifest(folder);
   const std::string differs = plan_differences(there, manifest);
@@ -33,6 +38,7 @@ void begin_or_continue(const std::filesystem::path& folder, const PairManifest& 
           fmt::format("holds other pairs: {}; choose another folder, or the options it was begun "
                       "with",
                       differs));
+  manifest.checksums = there.checksums;
 }
 
 Pairs make_shard(const PairManifest& manifest, const PairShard& shard, const ModelPtr& model,
@@ -43,16 +49,36 @@ Pairs make_shard(const PairManifest& manifest, const PairShard& shard, const Mod
   source.count = shard.count();
   source.conditions = conditions_of(shard.split, shard.begin, shard.end);
   source.tolerances = manifest.plan.tolerances;
-  try {
-    return make_pairs(model, source, run);
-  } catch (const Error& error) {
-    // A sample that the reference gives up on is named with its split.
-    if (error.kind() != ErrorKind::diverged) throw;
-    throw Error(error.kind(), fmt::format("{} pairs: {}", to_string(shard.split), error.what()));
-  }
+  source.trajectories = trajectories_of(manifest, shard);
+  return make_pairs(model, source, run);
 }
 
 int64_t total(const torch::Tensor& evaluations) { return evaluations.sum().item<int64_t>(); }
+
+int64_t broken_in(const Pairs& pairs) {
+  return pairs.count() - torch::isfinite(pairs.x1).flatten(1).all(1).sum().item<int64_t>();
+}
+
+// Pairs that cannot be finished are kept as such, unless they are more than half of a split.
+class GivenUp {
+ public:
+  explicit GivenUp(const PairManifest& manifest) : manifest_(manifest) {}
+
+  void add(const PairShard& shard, const Pairs& pairs) {
+    int64_t& broken = broken_[shard.split];
+    broken += broken_in(pairs);
+    const int64_t count = manifest_.split(shard.split).count;
+    if (2 * broken <= count) return;
+    throw Error(ErrorKind::diverged, fmt::format("{} of {} {} pairs cannot be finished: {}", broken,
+                                                 count, to_string(shard.split), why_));
+  }
+  void remember(const std::string& why) { why_ = why; }
+
+ private:
+  const PairManifest& manifest_;
+  std::map<Split, int64_t> broken_;
+  std::string why_ = "their samples are not finite";
+};
 
 // Makes the missing shards and returns how many pairs they hold; `manifest` gets the evaluations
 // spent on all.
@@ -60,10 +86,15 @@ int64_t complete(const std::filesystem::path& folder, PairManifest& manifest, co
                  const PairConditions& conditions_of, const PairRun& run) {
   std::vector<PairShard> missing;
   int64_t spent = 0, pending = 0;
+  GivenUp given_up(manifest);
   for (const Split split : {Split::train, Split::validation}) {
     for (const PairShard& shard : shards_of(manifest, split, manifest.split(split).count)) {
-      if (is_file(folder / file_name(shard))) {
-        spent += total(read_shard(folder, manifest, shard).evaluations);
+      if (is_complete(folder, manifest, shard)) {
+        const Pairs pairs = read_shard(folder, manifest, shard);
+        spent += total(pairs.evaluations);
+        given_up.add(shard, pairs);
+        if (trajectories_of(manifest, shard) > 0) read_trajectories(folder, manifest, shard);
+        note_checksums(folder, manifest, shard);
       } else {
         missing.push_back(shard);
         pending += shard.count();
@@ -78,8 +109,14 @@ int64_t complete(const std::filesystem::path& folder, PairManifest& manifest, co
       run.on_progress((static_cast<double>(made) + done * static_cast<double>(shard.count())) /
                       static_cast<double>(pending));
     };
+    part.on_given_up = [&](int64_t pair, const std::string& why) {
+      given_up.remember(why);
+      if (run.on_given_up) run.on_given_up(pair, to_string(shard.split) + " pairs: " + why);
+    };
     const Pairs pairs = make_shard(manifest, shard, model, conditions_of, part);
+    given_up.add(shard, pairs);
     write_shard(folder, manifest, shard, pairs);
+    write_manifest(folder, manifest);
     spent += total(pairs.evaluations);
     made += shard.count();
   }
@@ -93,6 +130,14 @@ void check_owner(const PairManifest& manifest, const PairOwner& owner, const std
           fmt::format("these pairs are of another model or guidance: {}; make pairs of your own "
                       "in another folder, or give the model and guidance they are of",
                       differs));
+}
+
+void require_complete(const std::filesystem::path& folder, const PairManifest& manifest,
+                      const PairShard& shard) {
+  for (const std::string& name : file_names(manifest, shard)) {
+    require(is_file(folder / name), (folder / name).string(),
+            fmt::format("is missing: these pairs are unfinished; {}", kContinuePairs));
+  }
 }
 
 }  // namespace
@@ -124,12 +169,29 @@ Pairs read_pairs(const std::filesystem::path& folder, Split split, const PairOwn
   std::vector<Pairs> parts;
   for (const PairShard& shard : shards_of(manifest, split, count)) {
     const std::string source = (folder / file_name(shard)).string();
-    require(is_file(source), source,
-            fmt::format("is missing: these pairs are unfinished; {}", kContinuePairs));
+    require_complete(folder, manifest, shard);
     parts.push_back(read_shard(folder, manifest, shard));
     check_alike(parts.front().conditions, parts.back().conditions, source);
   }
   return join(parts, count);
+}
+
+std::shared_ptr<const DenseTrajectories> read_trajectories(const std::filesystem::path& folder,
+                                                           const PairOwner& owner,
+                                                           const Model& model, int64_t count) {
+  const PairManifest manifest = read_pair_manifest(folder);
+  check_owner(manifest, owner, folder.string());
+  const int64_t there = manifest.plan.trajectories;
+  const int64_t wanted = count == 0 ? there : std::min(count, there);
+  if (wanted == 0) return nullptr;
+  std::vector<RecordedSteps> samples;
+  for (const PairShard& shard : shards_of(manifest, Split::train, wanted)) {
+    require_complete(folder, manifest, shard);
+    auto some = read_trajectories(folder, manifest, shard);
+    std::move(some.begin(), some.end(), std::back_inserter(samples));
+  }
+  samples.resize(static_cast<size_t>(wanted));
+  return std::make_shared<DenseTrajectories>(std::move(samples), trajectory_span(model));
 }
 
 }  // namespace bespoke

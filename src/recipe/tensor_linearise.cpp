@@ -285,6 +285,10 @@ class TensorObjective::Steps : public StepwiseRun {
   std::vector<torch::Tensor> columns_;
 };
 
+int64_t TensorObjective::trajectories() const {
+  return pairs_.trajectories ? std::min(pairs_.trajectories->count(), count()) : 0;
+}
+
 std::unique_ptr<StepwiseRun> TensorObjective::begin_run(const std::vector<int64_t>& subset,
                                                         Counts* counts) const {
   return std::make_unique<Steps>(*this, subset, counts);

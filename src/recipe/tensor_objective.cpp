@@ -8,12 +8,11 @@
 
 #include "bespoke/base/batches.h"
 #include "bespoke/base/error.h"
-#include "bespoke/base/mean.h"
 #include "bespoke/distill/family.h"
+#include "bespoke/sample/adjoint.h"
 #include "bespoke/sample/sampler.h"
 #include "bespoke/tensor/combine.h"
 #include "bespoke/tensor/inner_products.h"
-#include "bespoke/tensor/noise.h"
 #include "tensor_columns.h"
 
 namespace bespoke {
@@ -43,59 +42,19 @@ torch::Tensor times_per_sample(const torch::Tensor& factor, const torch::Tensor&
   return per_sample(factor, values.dim()).to(values.device(), values.scalar_type()) * values;
 }
 
-// Probes for the samples of r, of which the first has this number.
-torch::Tensor signs_like(const torch::Tensor& r, const LocalModelOptions& options, int64_t first) {
-  const std::vector<int64_t> shape(r.sizes().begin() + 1, r.sizes().end());
-  return random_signs(options.seed, options.stream, static_cast<uint64_t>(first), r.size(0), shape)
-      .to(r.options());
-}
-
-// Cotangents of decode(x) pulled back to x.
-std::vector<torch::Tensor> pull_back_decoder(const Decode& decode, const torch::Tensor& x,
-                                             const std::vector<torch::Tensor>& cotangents) {
-  if (!decode) return cotangents;
+// A cotangent of decode(x) pulled back to x.
+torch::Tensor pull_back_decoder(const Decode& decode, const torch::Tensor& x,
+                                const torch::Tensor& cotangent) {
+  if (!decode) return cotangent;
   const torch::AutoGradMode with_grad(true);
   const torch::Tensor leaf = x.detach().requires_grad_();
   const torch::Tensor y = decode(leaf);
-  std::vector<torch::Tensor> pulled;
-  for (size_t k = 0; k < cotangents.size(); ++k) {
-    pulled.push_back(torch::autograd::grad({y}, {leaf}, {cotangents[k].to(y.scalar_type())},
-                                           /*retain_graph=*/k + 1 < cotangents.size())[0]);
-  }
-  return pulled;
+  return torch::autograd::grad({y}, {leaf}, {cotangent.to(y.scalar_type())})[0];
 }
 
-// sums += factor row row^T for every row [rows, columns], lower triangle only.
-void add_outer_products(Matrix& sums, const torch::Tensor& rows, double factor) {
-  const auto* data = rows.data_ptr<double>();
-  const size_t columns = sums.columns;
-  for (int64_t s = 0; s < rows.size(0); ++s) {
-    const double* row = data + s * static_cast<int64_t>(columns);
-    for (size_t i = 0; i < columns; ++i) {
-      const double scaled = factor * row[i];
-      if (scaled == 0) continue;
-      for (size_t j = 0; j <= i; ++j) sums(i, j) += scaled * row[j];
-    }
-  }
-}
-
-void add_rows(std::vector<double>& sums, const torch::Tensor& rows) {
-  const auto* data = rows.data_ptr<double>();
-  for (int64_t s = 0; s < rows.size(0); ++s) {
-    for (size_t j = 0; j < sums.size(); ++j) sums[j] += *data++;
-  }
-}
-
-void mirror(Matrix& matrix) {
-  for (size_t i = 0; i < matrix.rows; ++i) {
-    for (size_t j = 0; j < i; ++j) matrix(j, i) = matrix(i, j);
-  }
-}
-
-void require_finite(const LocalModel& model) {
-  bool finite = std::isfinite(model.loss);
-  for (const double g : model.gradient) finite = finite && std::isfinite(g);
-  for (const double h : model.curvature.values) finite = finite && std::isfinite(h);
+void require_finite(const LossGradient& at) {
+  bool finite = std::isfinite(at.loss);
+  for (const double g : at.gradient) finite = finite && std::isfinite(g);
   if (!finite) {
     throw Error(ErrorKind::diverged,
                 "the gradient of the loss is not finite; the model's own "
@@ -169,87 +128,24 @@ std::vector<double> TensorObjective::log_errors(const NsSolver& solver,
   return errors;
 }
 
-// A run of the solver on a chunk, with what it missed by.
-struct TensorObjective::Run {
-  Trajectory trajectory;
-  torch::Tensor residual;
-  int64_t begin;  // of the chunk in the subset
-
-  std::vector<torch::Tensor> basis() const {
-    std::vector<torch::Tensor> tensors = {trajectory.x.front()};
-    tensors.insert(tensors.end(), trajectory.u.begin(), trajectory.u.end());
-    return tensors;
-  }
-};
-
-double TensorObjective::geometric_mean_square(const std::vector<Run>& runs) {
-  std::vector<double> errors;
-  for (const Run& run : runs) {
-    const auto logs = log_means(squared_norms(run.residual), run.residual);
-    errors.insert(errors.end(), logs.begin(), logs.end());
-  }
-  return std::exp(mean(errors));
-}
-
-std::vector<double> TensorObjective::refit(std::vector<Run>& runs, double floor) const {
-  LinearModel last;
-  last.floor = floor;
-  for (const Run& run : runs) append_samples(last, run.basis(), run.residual);
-  const std::vector<double> change = best_change(last);
-  for (Run& run : runs) {
-    NsSolver& solver = run.trajectory.solver;
-    solver.a.back() += change[0];
-    for (size_t j = 0; j + 1 < change.size(); ++j) solver.b.back()[j] += change[j + 1];
-    for (torch::Tensor* tensor : {&run.trajectory.x.back(), &run.residual}) {
-      std::vector<torch::Tensor> terms = run.basis();
-      std::vector<double> factors = change;
-      terms.insert(terms.begin(), *tensor);
-      factors.insert(factors.begin(), 1);
-      torch::Tensor moved = torch::empty_like(*tensor);
-      combine(moved, terms, factors);
-      *tensor = moved;
-    }
-  }
-  return change;
-}
-
-LocalModel TensorObjective::local_model(const NsSolver& solver, const std::vector<int64_t>& subset,
-                                        const LocalModelOptions& options, Counts* counts) const {
-  const size_t columns = coefficient_count(solver.nfe());
+LossGradient TensorObjective::loss_gradient(const NsSolver& solver,
+                                            const std::vector<int64_t>& subset,
+                                            Counts* counts) const {
+  LossGradient at{0, std::vector<double>(coefficient_count(solver.nfe()), 0)};
   const auto total = static_cast<double>(subset.size());
-  LocalModel model{0, std::vector<double>(columns, 0), Matrix(columns, columns), 0, {}};
-  std::vector<Run> runs;
-  for_each_chunk(subset, [&](const SampleChunk& chunk, int64_t begin) {
-    Trajectory trajectory =
-        run_trajectory(solver, *field_, chunk.x0, chunk.conditions, options_.memory, counts);
-    const torch::Tensor r = residual(trajectory.x.back(), chunk).contiguous();
-    runs.push_back({std::move(trajectory), r, begin});
+  for_each_chunk(subset, [&](const SampleChunk& chunk, int64_t) {
+    Trajectory run = run_trajectory(solver, *field_, chunk.x0, chunk.conditions, counts);
+    const torch::Tensor x = run.x.back();
+    const torch::Tensor r = residual(x, chunk).contiguous();
+    const torch::Tensor squares = squared_norms(r);
+    const torch::Tensor cotangent =
+        pull_back_decoder(options_.decode, x, times_per_sample(2 / squares, r));
+    const torch::Tensor sums = sweep_back(std::move(run), cotangent, counts).sum(0) / total;
+    for (size_t j = 0; j < at.gradient.size(); ++j) at.gradient[j] += sums.data_ptr<double>()[j];
+    for (const double error : log_means(squares, r)) at.loss += error / total;
   });
-  model.floor = options.smoothing * geometric_mean_square(runs) * sample_size();
-  if (options.refit_last_step) model.last_step = refit(runs, model.floor);
-  for (Run& run : runs) {
-    const torch::Tensor& r = run.residual;
-    const torch::Tensor squares = squared_norms(r) + model.floor;
-    std::vector<torch::Tensor> cotangents = {times_per_sample(2 / squares, r)};
-    for (int p = 0; p < options.probes; ++p) {
-      const int64_t first = run.begin + p * static_cast<int64_t>(subset.size());
-      cotangents.push_back(times_per_sample((2 / squares).sqrt(), signs_like(r, options, first)));
-    }
-    const torch::Tensor& x = run.trajectory.x.back();
-    const torch::Tensor rows = sweep_back(
-        run.trajectory, *field_, pull_back_decoder(options_.decode, x, cotangents), counts);
-    add_rows(model.gradient, rows[0]);
-    for (int p = 0; p < options.probes; ++p) {
-      add_outer_products(model.curvature, rows[1 + p], 1 / (total * options.probes));
-    }
-    for (const double error : log_means(squares, r)) model.loss += error;
-    run = {};  // its graphs are no longer needed
-  }
-  model.loss /= total;
-  for (double& g : model.gradient) g /= total;
-  mirror(model.curvature);
-  require_finite(model);
-  return model;
+  require_finite(at);
+  return at;
 }
 
 }  // namespace bespoke

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "bespoke/base/error.h"
+#include "bespoke/base/json_checks.h"
 #include "bespoke/base/text.h"
 
 namespace bespoke {
@@ -46,10 +47,10 @@ std::string Table::render(TableFormat format, const std::string& title) const {
 std::string Table::cell_text(size_t row, size_t column) const {
   const auto& cell = rows_[row][column];
   if (cell.is_null()) return "-";
-  if (cell.is_string()) return cell.get<std::string>();
+  if (cell.is_string()) return printable(cell.get<std::string>());
   const int decimals = columns_[column].decimals;
   return decimals >= 0 && cell.is_number() ? fmt::format("{:.{}f}", cell.get<double>(), decimals)
-                                           : cell.dump();
+                                           : json_text(cell);
 }
 
 // Columns padded to their widest cell; UTF-8 continuation bytes take no width.
@@ -101,7 +102,7 @@ std::string Table::render_markdown(const std::string& title) const {
 
 static std::string csv_cell(const nlohmann::json& cell) {
   if (cell.is_null()) return "";
-  if (!cell.is_string()) return cell.dump();
+  if (!cell.is_string()) return json_text(cell);
   std::string text = cell.get<std::string>();
   if (text.find_first_of(",\"\n") == std::string::npos) return text;
   std::string quoted = "\"";
@@ -129,7 +130,7 @@ std::string Table::render_json() const {
     for (size_t c = 0; c < row.size(); ++c) object[columns_[c].name] = row[c];
     list.push_back(object);
   }
-  return list.dump(2) + "\n";
+  return json_text(list, 2) + "\n";
 }
 
 }  // namespace bespoke

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "bespoke/base/json_checks.h"
 #include "bespoke/base/text.h"
 
 namespace bespoke {
@@ -19,7 +20,7 @@ bool is_number(const nlohmann::json& line, const char* key) {
 std::vector<TrainingPoint> parse_training_log(const std::string& text) {
   std::vector<TrainingPoint> points;
   for (const auto& row : split(text, '\n')) {
-    const auto line = nlohmann::json::parse(row, nullptr, false);
+    const auto line = try_parse_json(row);
     // A loss that is no number is logged as null; there is no point to draw.
     if (!line.is_object() || !is_number(line, "iteration") || !is_number(line, "loss")) continue;
     TrainingPoint point;

@@ -2,6 +2,8 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -16,8 +18,8 @@ namespace {
 
 using Values = DormandPrince::Values;
 
-// Collects the accepted steps of every sample, on the CPU. A row of x, slope or middle belongs to
-// the sample whose number `samples` has there.
+// Collects the accepted steps of the first `count` samples, on the CPU. A row of x, slope or middle
+// belongs to the sample whose number `samples` has there; samples are in rising order.
 class StepRecorder {
  public:
   StepRecorder(int64_t count, torch::ScalarType type)
@@ -25,7 +27,7 @@ class StepRecorder {
 
   void add_ends(const std::vector<int64_t>& samples, const Values& times, const torch::Tensor& x,
                 const torch::Tensor& slope) {
-    for (size_t k = 0; k < samples.size(); ++k) of(samples[k]).times.push_back(times[k]);
+    for (size_t k = 0; k < kept(samples); ++k) of(samples[k]).times.push_back(times[k]);
     append(samples, x, &RecordedSteps::states);
     append(samples, slope, &RecordedSteps::slopes);
   }
@@ -34,16 +36,30 @@ class StepRecorder {
     append(samples, middle, &RecordedSteps::middles);
   }
 
+  // Puts one step of this state in place of all that was recorded of a sample.
+  void forget(int64_t sample, const torch::Tensor& state, double start, double end) {
+    if (sample >= static_cast<int64_t>(steps_.size())) return;
+    const torch::Tensor copy = state.to(torch::kCPU, type_, false, true);
+    of(sample) = {{start, end}, {copy, copy}, {copy, copy}, {copy}};
+  }
+
   std::vector<RecordedSteps> take() { return std::move(steps_); }
 
  private:
+  size_t kept(const std::vector<int64_t>& samples) const {
+    const auto end =
+        std::lower_bound(samples.begin(), samples.end(), static_cast<int64_t>(steps_.size()));
+    return static_cast<size_t>(end - samples.begin());
+  }
+
   RecordedSteps& of(int64_t sample) { return steps_[static_cast<size_t>(sample)]; }
 
   void append(const std::vector<int64_t>& samples, const torch::Tensor& rows,
               std::vector<torch::Tensor> RecordedSteps::*part) {
-    const torch::Tensor kept = rows.to(torch::kCPU, type_);
-    for (size_t k = 0; k < samples.size(); ++k) {
-      (of(samples[k]).*part).push_back(kept[static_cast<int64_t>(k)]);
+    const auto count = static_cast<int64_t>(kept(samples));
+    const torch::Tensor copies = rows.slice(0, 0, count).to(torch::kCPU, type_, false, true);
+    for (int64_t k = 0; k < count; ++k) {
+      (of(samples[static_cast<size_t>(k)]).*part).push_back(copies[k]);
     }
   }
 
@@ -59,11 +75,11 @@ class AdaptiveRun {
       : field_(field),
         options_(options),
         control_(x0.size(0), {options.tolerances, options.start, options.end,
-                              options.most_evaluations, options.first_sample}),
+                              options.most_evaluations, options.first_sample, giving_up()}),
         conditions_(conditions),
         x_(x0.to(torch::kDouble).clone().contiguous()),
         result_(torch::empty_like(x0, torch::kDouble)),
-        recorder_(options.record ? x0.size(0) : 0, kept_type) {}
+        recorder_(std::min(options.record, x0.size(0)), kept_type) {}
 
   AdaptiveResult run() {
     if (!control_.done()) begin();
@@ -72,10 +88,28 @@ class AdaptiveRun {
       retire();
       if (options_.on_progress) options_.on_progress(control_.progress());
     }
+    forget_given_up();
     return {result_, torch::tensor(control_.evaluations(), torch::kLong), recorder_.take()};
   }
 
  private:
+  bool records() const { return options_.record > 0; }
+
+  std::function<void(int64_t, const std::string&)> giving_up() {
+    if (!options_.on_given_up) return nullptr;
+    return [this](int64_t number, const std::string& why) {
+      given_up_.push_back(number - options_.first_sample);
+      options_.on_given_up(number, why);
+    };
+  }
+
+  void forget_given_up() {
+    for (const int64_t sample : given_up_) {
+      result_[sample].fill_(std::numeric_limits<double>::quiet_NaN());
+      recorder_.forget(sample, result_[sample], options_.start, options_.end);
+    }
+  }
+
   torch::Tensor evaluate(const torch::Tensor& x, const Values& t) const {
     return field_.velocity(x, torch::tensor(t, torch::kDouble), conditions_)
         .to(torch::kDouble)
@@ -106,7 +140,7 @@ class AdaptiveRun {
     control_.guess(norms({x_}, {ones}, x_), norms(slopes_, {ones}, x_));
     const auto slope = evaluate(combined(control_.guess_state()), control_.guess_times());
     control_.begin(norms({slope, slopes_[0]}, {ones, minus}, x_));
-    if (options_.record) recorder_.add_ends(control_.active(), control_.times(), x_, slopes_[0]);
+    if (records()) recorder_.add_ends(control_.active(), control_.times(), x_, slopes_[0]);
   }
 
   // One attempted step of every active sample.
@@ -118,12 +152,12 @@ class AdaptiveRun {
     }
     const Combination error = control_.error();
     const auto error_norms = norms(terms_of(error), error.coefficients, y);
-    const auto middle = options_.record ? combined(control_.middle()) : torch::Tensor();
+    const auto middle = records() ? combined(control_.middle()) : torch::Tensor();
     const auto accepted = control_.decide(error_norms);
     const auto mask = per_sample(as_mask(accepted).to(y.device()), y.dim());
     x_ = torch::where(mask, y, x_);
     slopes_ = {torch::where(mask, slopes_.back(), slopes_.front())};
-    if (options_.record) record(accepted, middle);
+    if (records()) record(accepted, middle);
   }
 
   void record(const std::vector<bool>& accepted, const torch::Tensor& middle) {
@@ -168,6 +202,7 @@ class AdaptiveRun {
   torch::Tensor x_, result_;
   std::vector<torch::Tensor> slopes_;  // of the stages so far
   StepRecorder recorder_;
+  std::vector<int64_t> given_up_;
 };
 
 }  // namespace

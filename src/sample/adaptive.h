@@ -8,7 +8,7 @@ namespace bespoke::detail {
 
 struct AdaptiveResult {
   torch::Tensor x, evaluations;
-  std::vector<RecordedSteps> steps;  // one per sample, where options.record asks for them
+  std::vector<RecordedSteps> steps;  // of the samples that options.record asks for
 };
 
 // integrate_adaptive, with the steps as they were taken, kept in this type.

@@ -33,12 +33,12 @@ struct PulledBack {
   torch::Tensor state, time;
 };
 
-PulledBack pull_back(const RecordedStep& step, const torch::Tensor& mu, bool keep_graph) {
+PulledBack pull_back(const RecordedStep& step, const torch::Tensor& mu) {
   PulledBack result;
   if (step.u.requires_grad()) {
     const auto gradients =
         torch::autograd::grad({step.u}, {step.x, step.t}, {mu.to(step.u.scalar_type())},
-                              /*retain_graph=*/keep_graph, /*create_graph=*/false,
+                              /*retain_graph=*/false, /*create_graph=*/false,
                               /*allow_unused=*/true);
     result = {gradients[0], gradients[1]};
   }
@@ -74,14 +74,11 @@ struct Columns {
 }  // namespace
 
 Trajectory run_trajectory(const NsSolver& solver, const Field& field, const torch::Tensor& x0,
-                          const Conditions& conditions, Memory memory, Counts* counts) {
-  Trajectory run{solver, conditions, {start_state(solver, x0)}, {}, {}};
+                          const Conditions& conditions, Counts* counts) {
+  Trajectory run{solver, {start_state(solver, x0)}, {}, {}};
   for (size_t i = 0; i < solver.a.size(); ++i) {
-    // With the graph even where it is not kept: some fields compute differently without one, and
-    // both kinds of memory must give the same bits.
-    RecordedStep step = record_step(field, run.x.back(), solver.times[i], conditions, counts);
-    run.u.push_back(kept_velocity(step.u, run.x.back()));
-    if (memory == Memory::high) run.recorded.push_back(std::move(step));
+    run.recorded.push_back(record_step(field, run.x.back(), solver.times[i], conditions, counts));
+    run.u.push_back(kept_velocity(run.recorded.back().u, run.x.back()));
     torch::Tensor next = torch::empty_like(run.x.front());
     if (!combine_step(solver, i, run.x.front(), run.u, next)) {
       report_not_finite(solver, i, run.u.back(), next, 0);
@@ -91,54 +88,37 @@ Trajectory run_trajectory(const NsSolver& solver, const Field& field, const torc
   return run;
 }
 
-torch::Tensor sweep_back(const Trajectory& trajectory, const Field& field,
-                         const std::vector<torch::Tensor>& cotangents, Counts* counts) {
+torch::Tensor sweep_back(Trajectory trajectory, const torch::Tensor& cotangent, Counts* counts) {
   const NsSolver& solver = trajectory.solver;
   const size_t n = solver.a.size();
-  const int64_t batch = trajectory.x.front().size(0);
+  const torch::Tensor& x0 = trajectory.x.front();
   const Columns columns{static_cast<int64_t>(n)};
-  const auto sets = static_cast<int64_t>(cotangents.size());
   torch::Tensor rows =
-      torch::zeros({sets, batch, static_cast<int64_t>(coefficient_count(solver.nfe()))},
-                   trajectory.x.front().options().dtype(torch::kDouble));
-  std::vector<std::vector<torch::Tensor>> lambdas(cotangents.size(),
-                                                  std::vector<torch::Tensor>(n + 1));
-  for (size_t k = 0; k < cotangents.size(); ++k) {
-    lambdas[k][n] = cotangents[k].detach().to(trajectory.x.back().scalar_type()).contiguous();
-  }
+      torch::zeros({x0.size(0), static_cast<int64_t>(coefficient_count(solver.nfe()))},
+                   x0.options().dtype(torch::kDouble));
+  std::vector<torch::Tensor> lambdas(n + 1);
+  lambdas[n] = cotangent.detach().to(x0.scalar_type()).contiguous();
   for (size_t i = n; i-- > 0;) {
-    std::vector<torch::Tensor> known = {trajectory.x.front()};
+    std::vector<torch::Tensor> known = {x0};
     known.insert(known.end(), trajectory.u.begin(),
                  trajectory.u.begin() + static_cast<std::ptrdiff_t>(i) + 1);
-    for (int64_t k = 0; k < sets; ++k) {
-      const torch::Tensor products = inner_products(lambdas[static_cast<size_t>(k)][i + 1], known);
-      rows[k].select(1, columns.a(i)).copy_(products.select(1, 0));
-      rows[k]
-          .narrow(1, columns.b(i), static_cast<int64_t>(i) + 1)
-          .copy_(products.narrow(1, 1, static_cast<int64_t>(i) + 1));
-    }
-    const RecordedStep step =
-        trajectory.recorded.empty()
-            ? record_step(field, trajectory.x[i], solver.times[i], trajectory.conditions, counts)
-            : trajectory.recorded[i];
-    for (int64_t k = 0; k < sets; ++k) {
-      auto& own = lambdas[static_cast<size_t>(k)];
-      const bool keep_graph = k + 1 < sets || !trajectory.recorded.empty();
-      const PulledBack back = pull_back(step, cotangent_of_velocity(solver, i, own), keep_graph);
-      own[i] = back.state;
-      rows[k].select(1, columns.time(i)).copy_(back.time);
-      counts->vjps += batch;
-    }
+    const torch::Tensor products = inner_products(lambdas[i + 1], known);
+    rows.select(1, columns.a(i)).copy_(products.select(1, 0));
+    rows.narrow(1, columns.b(i), static_cast<int64_t>(i) + 1)
+        .copy_(products.narrow(1, 1, static_cast<int64_t>(i) + 1));
+    const PulledBack back =
+        pull_back(trajectory.recorded[i], cotangent_of_velocity(solver, i, lambdas));
+    trajectory.recorded[i] = {};  // its graph is no longer needed
+    lambdas[i] = back.state;
+    rows.select(1, columns.time(i)).copy_(back.time);
+    counts->vjps += x0.size(0);
   }
   // x_0 enters as the state of u_0 and, times a_i, every later one.
-  for (int64_t k = 0; k < sets; ++k) {
-    torch::Tensor product =
-        inner_products(lambdas[static_cast<size_t>(k)][0], {trajectory.x.front()}).select(1, 0);
-    for (size_t i = 0; i < n; ++i) {
-      product = product + solver.a[i] * rows[k].select(1, columns.a(i));
-    }
-    rows[k].select(1, columns.start_scale()).copy_(product / solver.start_scale);
+  torch::Tensor product = inner_products(lambdas[0], {x0}).select(1, 0);
+  for (size_t i = 0; i < n; ++i) {
+    product = product + solver.a[i] * rows.select(1, columns.a(i));
   }
+  rows.select(1, columns.start_scale()).copy_(product / solver.start_scale);
   return rows.to(torch::kCPU);
 }
 

@@ -2,6 +2,7 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "bespoke/base/batches.h"
@@ -30,39 +31,27 @@ void in_fitting_batches(int64_t count, const Batching& batching, Work work) {
   }
 }
 
-ReferenceResult all_of(const ModelPtr& model, const torch::Tensor& x0, const Conditions& conditions,
-                       ReferenceOptions options, const Batching& batching) {
+}  // namespace
+
+ReferenceResult reference_in_batches(const ModelPtr& model, const torch::Tensor& x0,
+                                     const Conditions& conditions, const Tolerances& tolerances,
+                                     const Batching& batching, int64_t trajectories) {
+  ReferenceOptions options;
+  options.tolerances = tolerances;
+  options.on_given_up = batching.on_given_up;
   std::vector<torch::Tensor> samples, evaluations;
-  DenseTrajectories trajectories;
+  DenseTrajectories recorded;
   in_fitting_batches(x0.size(0), batching, [&](int64_t begin, int64_t end, const auto& report) {
     options.first_sample = batching.first_sample + begin;
+    options.record = std::max(int64_t{0}, trajectories - begin);
     options.on_progress = report;
     ReferenceResult part =
         reference(model, x0.slice(0, begin, end), slice(conditions, begin, end), options);
     samples.push_back(part.x.cpu());
     evaluations.push_back(part.evaluations.cpu());
-    trajectories.append(std::move(part.trajectories));
+    recorded.append(std::move(part.trajectories));
   });
-  return {torch::cat(samples), torch::cat(evaluations), std::move(trajectories)};
-}
-
-}  // namespace
-
-ReferenceResult reference_in_batches(const ModelPtr& model, const torch::Tensor& x0,
-                                     const Conditions& conditions, const Tolerances& tolerances,
-                                     const Batching& batching) {
-  ReferenceOptions options;
-  options.tolerances = tolerances;
-  return all_of(model, x0, conditions, options, batching);
-}
-
-ReferenceResult trajectories_in_batches(const ModelPtr& model, const torch::Tensor& x0,
-                                        const Conditions& conditions, const Tolerances& tolerances,
-                                        const Batching& batching) {
-  ReferenceOptions options;
-  options.tolerances = tolerances;
-  options.record = true;
-  return all_of(model, x0, conditions, options, batching);
+  return {torch::cat(samples), torch::cat(evaluations), std::move(recorded)};
 }
 
 torch::Tensor sample_in_batches(const NsSolver& solver, const Field& field, const torch::Tensor& x0,

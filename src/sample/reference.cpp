@@ -107,11 +107,7 @@ DenseTrajectories trajectories_of(const Model& model, const Crossing& way,
   const SchedulePtr schedule = model.schedule();
   if (way.bridges_start()) add_bridge(steps, Side::front, *schedule, way.start, start);
   if (way.bridges_end()) add_bridge(steps, Side::back, *schedule, way.end, end);
-  const auto velocity_time = [&](double t) {
-    return safe_velocity_time(model.prediction(), *schedule, t, safe_margin(model));
-  };
-  return {std::move(steps),
-          {schedule, way.start, way.end, velocity_time(way.start), velocity_time(way.end)}};
+  return {std::move(steps), trajectory_span(model, way.start, way.end)};
 }
 
 void check_span(double start, double end) {
@@ -134,6 +130,13 @@ torch::Tensor integrate_fixed(const Field& field, const torch::Tensor& x0,
   return x;
 }
 
+TrajectorySpan trajectory_span(const Model& model, double start, double end) {
+  const auto velocity_time = [&](double t) {
+    return safe_velocity_time(model.prediction(), *model.schedule(), t, safe_margin(model));
+  };
+  return {model.schedule(), start, end, velocity_time(start), velocity_time(end)};
+}
+
 ReferenceResult reference(const ModelPtr& model, const torch::Tensor& x0,
                           const Conditions& conditions, const ReferenceOptions& options) {
   check_span(options.start, options.end);
@@ -150,7 +153,7 @@ ReferenceResult reference(const ModelPtr& model, const torch::Tensor& x0,
   const torch::Tensor start = x0.to(torch::kDouble);
   const torch::Tensor x = integrate_model(model, start, conditions, way, adaptive);
   ReferenceResult result = {x, run.evaluations + way.bridges()};
-  if (options.record) {
+  if (options.record > 0) {
     result.trajectories = trajectories_of(*model, way, start, x, std::move(run.steps));
   }
   return result;

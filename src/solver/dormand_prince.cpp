@@ -53,7 +53,8 @@ DormandPrince::DormandPrince(int64_t count, const DormandPrinceOptions& options)
     : options_(options),
       samples_(static_cast<size_t>(count), Sample{options.start, 0, 0, false, 0}),
       active_(static_cast<size_t>(count)) {
-  if (!(options.tolerances.rtol > 0 && options.tolerances.atol > 0)) {
+  const auto good = [](double tolerance) { return tolerance > 0 && std::isfinite(tolerance); };
+  if (!good(options.tolerances.rtol) || !good(options.tolerances.atol)) {
     throw usage_error("tolerances must be positive, found rtol = {}, atol = {}",
                       options.tolerances.rtol, options.tolerances.atol);
   }
@@ -182,23 +183,26 @@ std::vector<bool> DormandPrince::decide(const Values& error_norms) {
     s.step *= step_factor(error_norms[k], good, s.rejected);
     s.rejected = !good;
     s.evaluations += static_cast<int64_t>(kStages) - 1;
-    check(k);
+    give_up_if_stuck(k);
     set_step(s, s.step);
     accepted[k] = good;
   }
   return accepted;
 }
 
-void DormandPrince::check(size_t k) const {
-  const Sample& s = sample(k);
+void DormandPrince::give_up_if_stuck(size_t k) {
+  Sample& s = sample(k);
   if (s.time >= options_.end) return;
   const bool stuck = s.step < 1e-14 * (options_.end - options_.start);
   if (!stuck && s.evaluations < options_.most_evaluations) return;
-  throw Error(ErrorKind::diverged,
-              fmt::format("the reference cannot meet tolerance {:g} at t = {} for sample {} after "
-                          "{} evaluations; loosen the tolerance or check the model for NaN there",
-                          options_.tolerances.rtol, s.time, options_.first_sample + active_[k],
-                          s.evaluations));
+  const int64_t number = options_.first_sample + active_[k];
+  const std::string why = fmt::format(
+      "the reference cannot meet tolerance {:g} at t = {} for sample {} after {} evaluations; "
+      "loosen the tolerance or check the model for NaN there",
+      options_.tolerances.rtol, s.time, number, s.evaluations);
+  if (!options_.on_given_up) throw Error(ErrorKind::diverged, why);
+  s.time = options_.end;
+  options_.on_given_up(number, why);
 }
 
 DormandPrince::Positions DormandPrince::arrived() const {

@@ -69,21 +69,24 @@ constexpr double kRangeFrom = -3.5;  // log-SNR where samples begin to show
 
 // Uniform in log-SNR from where samples begin to show towards where they are all but done, the last
 // node moved from there to the end. What lies before is skipped, by starting from the noise as it
-// is there.
+// is there. A positive bend makes the first steps longer and the last ones shorter.
 Times lambda_range(const Spec& spec, int steps, const Schedule& schedule) {
   const double from = std::max(spec.number("from", kRangeFrom), schedule.lambda(0));
   const double to = spec.number("to", 4.5);
-  Times times = linear(from, to, steps);
-  for (double& value : times) value = schedule.time_at_lambda(value);
+  const double bend = spec.number("bend", 0);
+  Times times = linear(0, 1, steps);
+  for (double& value : times) {
+    value = schedule.time_at_lambda(from + (to - from) * (value + bend * value * (1 - value)));
+  }
   if (from == schedule.lambda(0)) times.front() = 0;  // exactly, not to rounding
   times.back() = 1;
   const bool rises =
       std::adjacent_find(times.begin(), times.end(), std::greater_equal<double>()) == times.end();
-  if (!(from < to) || !rises) {
+  if (!(from < to) || !(std::abs(bend) < 1) || !rises) {
     throw usage_error(
         "grid lambda-range: needs from < to, both log-SNRs the schedule can tell from its ends, "
-        "found from = {}, to = {}",
-        from, to);
+        "and -1 < bend < 1, found from = {}, to = {}, bend = {}",
+        from, to, bend);
   }
   return times;
 }
@@ -160,7 +163,7 @@ const std::vector<GridEntry>& grid_registry() {
       {"uniform-lambda", "equal steps in log-SNR", {"start", "end", "margin"}, uniform_lambda},
       {"lambda-range",
        "equal steps in log-SNR from one value (-3.5) towards another (4.5), the last to the end",
-       {"from", "to"},
+       {"from", "to", "bend"},
        lambda_range},
       {"quadratic",
        "noise time falls quadratically, dense near the data",

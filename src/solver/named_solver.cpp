@@ -44,7 +44,8 @@ size_t slash_before_grid(const std::string& head) {
 template <class Read>
 auto read_rule(const std::string& path, Read read) {
   return read_checked(path, [&] {
-    const json document = parse_json(read_file(path), path, "it holds the numbers of a method");
+    const json document =
+        parse_json(read_text_file(path), path, "it holds the numbers of a method");
     return read(document);
   });
 }
@@ -68,18 +69,13 @@ MultistepRule read_multistep(const std::string& path) {
   });
 }
 
-SolverFile read_finished(const std::string& path, int nfe, const FieldDescription& field) {
-  SolverFile file = read_solver_file(path);
-  if (nfe != 0 && file.solver.nfe() != nfe) {
-    throw usage_error("{} spends {} evaluations, not the {} asked for", path, file.solver.nfe(),
-                      nfe);
+SolverFile choose_finished(const std::string& path, int nfe, const FieldDescription& field) {
+  const SolverFile file = read_finished(path, field);
+  try {
+    return file.only(nfe);
+  } catch (const Error& error) {
+    throw Error(error.kind(), path + ": " + error.what());
   }
-  const auto made_for = file.field.schedule->describe(), found = field.schedule->describe();
-  if (made_for != found) {
-    throw bad_input("{} was made for the schedule {}, the model has {}; distil or build one for it",
-                    path, made_for.dump(), found.dump());
-  }
-  return file;
 }
 
 SchedulePtr coordinates(const std::string& text, const SchedulePtr& own) {
@@ -159,14 +155,24 @@ CatalogueEntry entry_of(const SolverName& name) {
   return find_solver(method);
 }
 
+SolverFile read_finished(const std::string& path, const FieldDescription& field) {
+  SolverFile file = read_solver_file(path);
+  const auto made_for = file.field.schedule->describe(), found = field.schedule->describe();
+  if (made_for != found) {
+    throw bad_input("{} was made for the schedule {}, the model has {}; distil or build one for it",
+                    path, made_for.dump(), found.dump());
+  }
+  return file;
+}
+
 SolverFile resolve_solver(const SolverName& name, int nfe, const FieldDescription& field,
                           bool lower_order_final) {
-  if (name.is_file()) return read_finished(name.file, nfe, field);
+  if (name.is_file()) return choose_finished(name.file, nfe, field);
   const CatalogueEntry entry = entry_of(name);
   const SolverRequest request = {nfe, field.schedule, name.grid, lower_order_final};
   const SchedulePtr via = coordinates(name.schedule, field.schedule);
   SolverFile file;
-  file.solver = via ? make_solver_via(entry, request, via) : make_solver(entry, request);
+  file.put({via ? make_solver_via(entry, request, via) : make_solver(entry, request)});
   file.name = to_string(name) + (lower_order_final ? "+lower-order-final" : "");
   file.field = field;
   file.provenance = {{"made_by", "catalogue"},

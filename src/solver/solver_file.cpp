@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
 #include "bespoke/base/json_checks.h"
@@ -17,7 +20,7 @@ namespace {
 using nlohmann::json;
 
 constexpr char kFormat[] = "bespoke-solver";
-constexpr int kVersion = 1;
+constexpr int kFirstVersion = 1, kVersion = 2;
 
 std::string numbers(const std::vector<double>& values) {
   std::vector<std::string> texts;
@@ -25,7 +28,7 @@ std::string numbers(const std::vector<double>& values) {
   return fmt::format("[{}]", fmt::join(texts, ", "));
 }
 
-void check_header(const json& document, const std::string& source) {
+int read_version(const json& document, const std::string& source) {
   require(document.is_object() && document.contains("format") && document["format"] == kFormat,
           source, fmt::format("not a solver file: \"format\" must be \"{}\"", kFormat));
   require(document.contains("version"), source, "key \"version\" is missing");
@@ -35,80 +38,187 @@ void check_header(const json& document, const std::string& source) {
       fmt::format("written by a newer bespoke (file version {}, this one reads up to {}); update "
                   "bespoke",
                   version, kVersion));
-  require(version == kVersion, source, fmt::format("unknown file version {}", version));
+  require(version == kFirstVersion || version == kVersion, source,
+          fmt::format("unknown file version {}", version));
+  return static_cast<int>(version);
 }
 
-NsSolver read_solver(const json& document, const std::string& source) {
+// The solver in an object that may hold other keys too; `at` is what its keys are called after.
+NsSolver read_solver(const json& object, const std::string& at) {
   const auto nfe =
-      static_cast<size_t>(whole_number(document["nfe"], source + ": nfe", 1, kMostEvaluations));
+      static_cast<size_t>(whole_number(object["nfe"], at + "nfe", 1, kMostEvaluations));
   NsSolver solver;
-  solver.times = number_list(document["times"], source + ": times", nfe + 1);
-  solver.a = number_list(document["a"], source + ": a", nfe);
-  if (document.contains("start_scale")) {
-    solver.start_scale = number(document["start_scale"], source + ": start_scale");
+  solver.times = number_list(object["times"], at + "times", nfe + 1);
+  solver.a = number_list(object["a"], at + "a", nfe);
+  if (object.contains("start_scale")) {
+    solver.start_scale = number(object["start_scale"], at + "start_scale");
   }
-  const json& rows = document["b"];
-  require(rows.is_array(), source, "b must be a list of rows");
-  require(rows.size() == nfe, source,
-          fmt::format("b has {} rows, {} are needed", rows.size(), nfe));
+  const json& rows = object["b"];
+  require(rows.is_array(), at + "b", "must be a list of rows");
+  require(rows.size() == nfe, at + "b",
+          fmt::format("has {} rows, {} are needed", rows.size(), nfe));
   for (size_t i = 0; i < nfe; ++i) {
-    solver.b.push_back(number_list(rows[i], fmt::format("{}: b[{}]", source, i), i + 1));
+    solver.b.push_back(number_list(rows[i], fmt::format("{}b[{}]", at, i), i + 1));
   }
   return solver;
 }
 
-FieldDescription read_field(const json& field, const std::string& source) {
-  check_keys(field, {"prediction", "schedule"}, {"guidance"}, source + ": field");
+json read_provenance(const json& object, const std::string& where) {
+  json provenance = object.value("provenance", json::object());
+  require(provenance.is_object(), where, "provenance must be an object");
+  return provenance;
+}
+
+std::vector<FiledSolver> read_solvers(const json& list, const std::string& where) {
+  require(list.is_array() && !list.empty(), where, "must be a list of solvers");
+  std::vector<FiledSolver> solvers;
+  for (size_t i = 0; i < list.size(); ++i) {
+    const std::string here = fmt::format("{}[{}]", where, i);
+    check_keys(list[i], {"nfe", "times", "a", "b"}, {"start_scale", "provenance"}, here);
+    solvers.push_back({read_solver(list[i], here + "."), read_provenance(list[i], here)});
+    read_checked(here, [&] { solvers.back().solver.validate(); });
+  }
+  return solvers;
+}
+
+FieldDescription read_field(const json& field, const std::string& where) {
+  check_keys(field, {"prediction", "schedule"}, {"guidance", "time"}, where);
   FieldDescription description;
-  description.prediction =
-      parse_prediction(text_value(field["prediction"], source + ": field.prediction"));
+  description.prediction = parse_prediction(text_value(field["prediction"], where + ".prediction"));
   description.schedule = schedule_from_json(field["schedule"]);
   if (field.contains("guidance")) {
-    description.guidance = guidance_from_json(field["guidance"], source + ": field.guidance");
+    description.guidance = guidance_from_json(field["guidance"], where + ".guidance");
+  }
+  if (field.contains("time")) {
+    check_keys(field["time"], {"convention"}, {"scale", "levels", "integer", "input_scaling"},
+               where + ".time");
+    description.time = field["time"];
   }
   return description;
 }
 
+json field_json(const FieldDescription& field) {
+  json description = {{"prediction", to_string(field.prediction)},
+                      {"schedule", field.schedule->describe()},
+                      {"guidance", describe(field.guidance)}};
+  if (!field.time.is_null()) description["time"] = field.time;
+  return description;
+}
+
+std::string solver_text(const FiledSolver& filed) {
+  const NsSolver& solver = filed.solver;
+  std::vector<std::string> rows;
+  for (const auto& row : solver.b) rows.push_back("        " + numbers(row));
+  const bool known = !filed.provenance.empty();
+  return fmt::format(
+      "    {{\n      \"nfe\": {},\n      \"start_scale\": {},\n      \"times\": {},\n"
+      "      \"a\": {},\n      \"b\": [\n{}\n      ]{}{}\n    }}",
+      solver.nfe(), exact(solver.start_scale), numbers(solver.times), numbers(solver.a),
+      fmt::join(rows, ",\n"), known ? ",\n      \"provenance\": " : "",
+      known ? json_text(filed.provenance) : "");
+}
+
+const FiledSolver& find(const SolverFile& file, int nfe) {
+  if (nfe == 0 && file.solvers.size() == 1) return file.solvers.front();
+  const std::string there = fmt::format("{}", fmt::join(file.nfes(), ", "));
+  if (nfe == 0) {
+    throw usage_error("{} holds solvers of {} evaluations; choose one of them", file.name, there);
+  }
+  for (const auto& filed : file.solvers) {
+    if (filed.solver.nfe() == nfe) return filed;
+  }
+  throw bad_input("{} has no solver of {} evaluations; it has {}", file.name, nfe, there);
+}
+
 }  // namespace
 
+std::vector<int> SolverFile::nfes() const {
+  std::vector<int> list;
+  for (const auto& filed : solvers) list.push_back(filed.solver.nfe());
+  return list;
+}
+
+bool SolverFile::has(int nfe) const {
+  const auto list = nfes();
+  return std::find(list.begin(), list.end(), nfe) != list.end();
+}
+
+const NsSolver& SolverFile::at(int nfe) const { return find(*this, nfe).solver; }
+
+nlohmann::json SolverFile::provenance_of(int nfe) const {
+  json all = provenance;
+  const json& own = find(*this, nfe).provenance;
+  if (!own.empty()) all.update(own);
+  return all;
+}
+
+SolverFile SolverFile::only(int nfe) const { return {name, field, {find(*this, nfe)}, provenance}; }
+
+void SolverFile::put(FiledSolver solver) {
+  const int nfe = solver.solver.nfe();
+  const auto place = std::find_if(solvers.begin(), solvers.end(), [nfe](const FiledSolver& other) {
+    return other.solver.nfe() >= nfe;
+  });
+  if (place != solvers.end() && place->solver.nfe() == nfe) {
+    *place = std::move(solver);
+  } else {
+    solvers.insert(place, std::move(solver));
+  }
+}
+
+void SolverFile::validate() const {
+  if (solvers.empty()) throw bad_input("{} has no solver", name);
+  for (size_t i = 0; i < solvers.size(); ++i) {
+    solvers[i].solver.validate();
+    if (i == 0) continue;
+    const int before = solvers[i - 1].solver.nfe(), nfe = solvers[i].solver.nfe();
+    if (nfe == before) throw bad_input("two solvers have {} evaluations; keep one of them", nfe);
+    if (nfe < before) {
+      throw bad_input("solvers must be in rising order of nfe, found {} after {}", nfe, before);
+    }
+  }
+}
+
 std::string to_json_text(const SolverFile& file) {
-  const json field = {{"prediction", to_string(file.field.prediction)},
-                      {"schedule", file.field.schedule->describe()},
-                      {"guidance", describe(file.field.guidance)}};
-  std::vector<std::string> rows;
-  for (const auto& row : file.solver.b) rows.push_back("    " + numbers(row));
+  std::vector<std::string> solvers;
+  for (const auto& filed : file.solvers) solvers.push_back(solver_text(filed));
   return fmt::format(
-      "{{\n  \"format\": \"{}\",\n  \"version\": {},\n  \"name\": {},\n  \"nfe\": {},\n"
-      "  \"start_scale\": {},\n  \"times\": {},\n  \"a\": {},\n  \"b\": [\n{}\n  ],\n  \"field\": "
-      "{},\n"
-      "  \"provenance\": {}\n}}\n",
-      kFormat, kVersion, json(file.name).dump(), file.solver.nfe(), exact(file.solver.start_scale),
-      numbers(file.solver.times), numbers(file.solver.a), fmt::join(rows, ",\n"), field.dump(),
-      file.provenance.dump());
+      "{{\n  \"format\": \"{}\",\n  \"version\": {},\n  \"name\": {},\n  \"field\": {},\n"
+      "  \"solvers\": [\n{}\n  ],\n  \"provenance\": {}\n}}\n",
+      kFormat, kVersion, json_text(json(file.name)), json_text(field_json(file.field)),
+      fmt::join(solvers, ",\n"), file.provenance.empty() ? "{}" : json_text(file.provenance));
 }
 
 SolverFile parse_solver_file(const std::string& text, const std::string& source) {
   const json document = parse_json(text, source, "a solver file is one JSON object");
-  check_header(document, source);
-  check_keys(document, {"format", "version", "name", "nfe", "times", "a", "b", "field"},
-             {"start_scale", "provenance"}, source);
+  const bool single = read_version(document, source) == kFirstVersion;
+  if (single) {
+    check_keys(document, {"format", "version", "name", "nfe", "times", "a", "b", "field"},
+               {"start_scale", "provenance"}, source);
+  } else {
+    check_keys(document, {"format", "version", "name", "field", "solvers"}, {"provenance"}, source);
+  }
   return read_checked(source, [&] {
     SolverFile file;
     file.name = text_value(document["name"], source + ": name");
-    file.solver = read_solver(document, source);
-    file.solver.validate();
-    file.field = read_field(document["field"], source);
-    file.provenance = document.value("provenance", json::object());
+    file.field = read_field(document["field"], source + ": field");
+    if (single) {
+      file.solvers = {{read_solver(document, source + ": ")}};
+    } else {
+      file.solvers = read_solvers(document["solvers"], source + ": solvers");
+    }
+    file.provenance = read_provenance(document, source);
+    file.validate();
     return file;
   });
 }
 
 SolverFile read_solver_file(const std::filesystem::path& path) {
-  return parse_solver_file(read_file(path), path.string());
+  return parse_solver_file(read_text_file(path), path.string());
 }
 
 void write_solver_file(const std::filesystem::path& path, const SolverFile& file) {
-  file.solver.validate();
+  file.validate();
   write_file_atomically(path, to_json_text(file));
 }
 

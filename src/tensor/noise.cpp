@@ -32,11 +32,4 @@ torch::Tensor normal_noise(uint64_t seed, uint64_t first, int64_t count,
   });
 }
 
-torch::Tensor random_signs(uint64_t seed, uint32_t stream, uint64_t first, int64_t count,
-                           const std::vector<int64_t>& shape) {
-  return filled(count, shape, [&](uint64_t i, double* out, int64_t size) {
-    fill_signs(seed, first + i, stream, out, size);
-  });
-}
-
 }  // namespace bespoke

@@ -32,13 +32,31 @@ class CommandLine : public ::testing::Test {
             detail::read_file(folder_ / "err.txt")};
   }
 
-  // Runs it and sends SIGINT once the shell's `condition` on the folder and $pid holds: after a
+  // Runs it with the shell's own `redirections`; its exit code.
+  int run_with(const std::string& arguments, const std::string& redirections) const {
+    const std::string command = "cd '" + folder_.string() + "' && XDG_CACHE_HOME='" +
+                                (folder_ / "cache").string() + "' '" BESPOKE_BINARY "' " +
+                                arguments + " " + redirections;
+    return WEXITSTATUS(std::system(command.c_str()));
+  }
+
+  // Runs it and sends a signal once the shell's `condition` on the folder and $pid holds: after a
   // time, a slow machine would not have begun and a fast one have ended.
   Outcome interrupt_when(const std::string& condition, const std::string& arguments) const {
-    const std::string command = "cd '" + folder_.string() + "' && { '" BESPOKE_BINARY "' " +
-                                arguments + " >out.txt 2>err.txt & } && pid=$! && " +
-                                "while kill -0 $pid 2>/dev/null && ! " + condition +
-                                "; do sleep 0.01; done; kill -INT $pid 2>/dev/null; wait $pid";
+    return signal_when("INT", condition, arguments);
+  }
+
+  // The same with a signal that no program can answer.
+  Outcome kill_when(const std::string& condition, const std::string& arguments) const {
+    return signal_when("KILL", condition, arguments);
+  }
+
+  Outcome signal_when(const std::string& signal, const std::string& condition,
+                      const std::string& arguments) const {
+    const std::string command =
+        "cd '" + folder_.string() + "' && { '" BESPOKE_BINARY "' " + arguments +
+        " >out.txt 2>err.txt & } && pid=$! && " + "while kill -0 $pid 2>/dev/null && ! " +
+        condition + "; do sleep 0.01; done; kill -" + signal + " $pid 2>/dev/null; wait $pid";
     const int status = std::system(command.c_str());
     return {WEXITSTATUS(status), detail::read_file(folder_ / "out.txt"),
             detail::read_file(folder_ / "err.txt")};

@@ -1,7 +1,9 @@
 // The program as a user meets it: what it prints, where, and its exit code.
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <torch/torch.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -28,6 +30,105 @@ std::vector<std::string> commands_in(const std::string& help) {
     names.push_back(line.substr(2, line.find(' ', 2) - 2));
   }
   return names;
+}
+
+TEST_F(CommandLine, AStderrThatCannotBeWrittenCostsNothing) {
+  const std::string command = "distill --model analytic:mixture:dim=4 --nfe 2 --samples 16 -o ";
+  ASSERT_EQ(run_with(command + "whole", ">out.txt 2>err.txt"), 0);
+  const auto solver_in = [&](const std::string& name) {
+    const auto file = read_solver_file(folder_ / name / "bns-nfe2.solver.json");
+    return file.solver;
+  };
+  const std::vector<std::string> redirections = {">out.txt 2>/dev/full", ">out.txt 2>&-",
+                                                 "2>&1 >out.txt | true; exit 0"};
+  for (size_t i = 0; i < redirections.size(); ++i) {
+    const std::string name = "run" + std::to_string(i);
+    EXPECT_EQ(run_with(command + name, redirections[i]), 0) << redirections[i];
+    EXPECT_TRUE(solver_in(name) == solver_in("whole")) << redirections[i];
+  }
+  EXPECT_EQ(run_with("show absent.json", "2>/dev/full"), 3);
+  EXPECT_EQ(run_with("show absent.json", "2>&-"), 3);
+  EXPECT_EQ(run_with("sample --nfe 0 -o x", "2>/dev/full"), 2);
+  EXPECT_EQ(run_with("solvers", ">/dev/full 2>err.txt"), 1);
+  EXPECT_EQ(run_with("solvers", ">&- 2>err.txt"), 1);
+}
+
+// Paths are bytes; JSON is UTF-8. Neither may cost finished work.
+TEST_F(CommandLine, NamesThatAreNoUtf8LoseNothing) {
+  const std::string odd = "od\xff\xfe";
+  const std::string model = "--model analytic:mixture:dim=4 ";
+  const std::string distill = "distill " + model + "--nfe 2 --samples 16 -o '" + odd + "'";
+  const Outcome distilled = run(distill);
+  EXPECT_EQ(distilled.code, 0) << distilled.err;
+  const std::string solver = odd + "/bns-nfe2.solver.json";
+  EXPECT_EQ(read_solver_file(folder_ / solver).solver.nfe(), 2);
+  EXPECT_EQ(run(distill + " --resume").code, 0);
+  EXPECT_EQ(run("pairs " + model + "--count 3 --validation 2 -o '" + odd + "-pairs'").code, 0);
+  EXPECT_EQ(run("solver euler --nfe 2 -o '" + odd + ".json'").code, 0);
+  EXPECT_EQ(
+      run("sample " + model + "--count 2 --solver '" + solver + "' -o '" + odd + "-out'").code, 0);
+  EXPECT_EQ(run("compare " + model + "--count 4 --nfe 2 --format json --solvers '" + solver +
+                "' --report '" + odd + ".html'")
+                .code,
+            0);
+}
+
+TEST_F(CommandLine, WhatReachesTheTerminalIsPlainAndShort) {
+  const Outcome control = run("show '\x1b[31mred.json'");
+  EXPECT_EQ(control.code, 3);
+  EXPECT_EQ(control.err.find('\x1b'), std::string::npos) << control.err;
+  EXPECT_NE(control.err.find("\\x1b[31mred.json"), std::string::npos) << control.err;
+  write_file_atomically(folder_ / "long.json",
+                        R"({"format": ")" + std::string(180000, 'f') + R"(", "version": 1})");
+  for (const auto& command :
+       std::vector<std::string>{"show long.json", "show '" + std::string(200, 'n') + "/x'"}) {
+    const Outcome outcome = run(command);
+    EXPECT_EQ(outcome.code, 3) << outcome.err;
+    EXPECT_LE(outcome.err.size(), 301u) << outcome.err;
+  }
+  write_file_atomically(folder_ / "broken.json", "{\n \"format\": }");
+  expect_failure("show broken.json", 3, "not a JSON file (line 2, column 12)");
+  write_file_atomically(folder_ / "deep.json", std::string(100000, '['));
+  expect_failure("show deep.json", 3, "levels deep");
+  expect_failure("sample --threads 1000000 -o x", 2, "--threads must be from 0 to 1024");
+}
+
+TEST_F(CommandLine, CheckWarnsThatAModelIsAProgram) {
+  EXPECT_NE(run("check --help").out.find("TorchScript file is a program"), std::string::npos);
+}
+
+TEST_F(CommandLine, ReadsOnlyFilesThatEnd) {
+  ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  ASSERT_EQ(::symlink("loop", (folder_ / "loop").c_str()), 0);
+  const std::string overlong(5000, 'n');
+  for (const auto& path : std::vector<std::string>{"/dev/zero", "pipe", "loop", ".", overlong}) {
+    for (const std::string command : {"show ", "check ", "train -o x --data "}) {
+      const Outcome outcome = run(command + path);
+      EXPECT_EQ(outcome.code, 3) << command << path.substr(0, 20) << outcome.err;
+      EXPECT_LE(outcome.err.size(), 301u) << outcome.err;
+    }
+  }
+}
+
+TEST_F(CommandLine, NumbersAreTakenAsTheyAreOrRefused) {
+  const std::string sample = "sample --count 1 -o x ";
+  expect_failure("sample --nfe 0 -o x", 2, "--nfe");
+  expect_failure("sample --count 0 -o x", 2, "--count");
+  expect_failure(sample + "--seed 9223372036854775808", 2, "too large");
+  expect_failure(sample + "--solver reference --tolerance inf", 2, "must be finite");
+  expect_failure(sample + "--solver reference --tolerance nan", 2, "must be finite");
+  expect_failure(sample + "--seeds 9223372036854775806-9223372036854775808", 2, "--seeds");
+  expect_failure("sample --seeds=-5 -o x", 2, "must not be negative");
+  expect_failure("compare --nfe 0", 2, "NFE must be from 1");
+  expect_failure("pairs --tolerance inf -o x", 2, "must be finite");
+  expect_failure("pairs --seed 9223372036854775807 -o x", 2, "give a --validation-seed");
+  expect_failure("pairs --seed -9223372036854775809 -o x", 2, "too large");
+  for (const char* name : {"--iterations", "--train-batch", "--calls", "--max-pairs"}) {
+    expect_failure(std::string("distill --nfe 4 -o x ") + name + " 0", 2, name);
+  }
+  EXPECT_FALSE(fs::exists(folder_ / "x"));
+  const Outcome last = run("sample --nfe 1 --seeds 9223372036854775806-9223372036854775807 -o y");
+  EXPECT_EQ(last.code, 0) << last.err;
 }
 
 TEST_F(CommandLine, HelpShowsExamplesAndSucceeds) {
@@ -67,7 +168,7 @@ TEST_F(CommandLine, WritesShowsAndRunsASolverFile) {
       run("solver dpm++2m --nfe 6 --schedule vp --prediction noise -o d.solver.json");
   ASSERT_EQ(written.code, 0) << written.err;
   const SolverFile file = read_solver_file(folder_ / "d.solver.json");
-  EXPECT_TRUE(file.solver == make_solver("dpm++2m", {6, vp_schedule(), ""}));
+  EXPECT_TRUE(file.at() == make_solver("dpm++2m", {6, vp_schedule(), ""}));
   EXPECT_EQ(run("solver dpm++2m --nfe 6 --schedule vp --prediction noise").out,
             read_file(folder_ / "d.solver.json"));
   const Outcome shown = run("show d.solver.json");
@@ -82,7 +183,54 @@ TEST_F(CommandLine, WritesShowsAndRunsASolverFile) {
   EXPECT_TRUE(torch::equal(from_file, by_name));
   expect_failure("sample --solver d.solver.json --schedule cosine -o c", 3,
                  "was made for the schedule");
-  expect_failure("sample --solver d.solver.json --nfe 8 " + model + "-o c", 2, "leave out --nfe");
+  expect_failure("sample --solver d.solver.json --nfe 8 " + model + "-o c", 3, "it has 6");
+}
+
+TEST_F(CommandLine, ChoosesAmongTheSolversOfAFile) {
+  const Outcome written = run("solver euler --nfe 2,4-8+2 --schedule vp -o e.solver.json");
+  ASSERT_EQ(written.code, 0) << written.err;
+  EXPECT_EQ(read_solver_file(folder_ / "e.solver.json").nfes(), (std::vector<int>{2, 4, 6, 8}));
+  const Outcome all = run("show e.solver.json");
+  EXPECT_EQ(all.code, 0) << all.err;
+  EXPECT_NE(all.out.find("euler: 4 solvers"), std::string::npos) << all.out;
+  EXPECT_NE(all.out.find("  4 noise o"), std::string::npos) << all.out;
+  EXPECT_EQ(nlohmann::json::parse(run("show e.solver.json --format json").out)[2]["NFE"], 6);
+  const Outcome one = run("show e.solver.json --nfe 6");
+  EXPECT_NE(one.out.find("euler: 6 NFE, 34 free parameters"), std::string::npos) << one.out;
+  expect_failure("show e.solver.json --nfe 5", 3, "it has 2, 4, 6, 8");
+
+  const std::string model = "--model analytic:mixture:dim=4 --schedule vp --count 3 ";
+  ASSERT_EQ(run("sample --solver e.solver.json --nfe 6 " + model + "-o a").code, 0);
+  ASSERT_EQ(run("sample --solver euler --nfe 6 " + model + "-o b").code, 0);
+  EXPECT_TRUE(
+      torch::equal(read_safetensors(folder_ / "a/samples.safetensors").tensors.at("samples"),
+                   read_safetensors(folder_ / "b/samples.safetensors").tensors.at("samples")));
+  expect_failure("sample --solver e.solver.json " + model + "-o c", 2,
+                 "holds solvers of 2, 4, 6, 8 evaluations; choose one of them with --nfe");
+  expect_failure("sample --solver e.solver.json --nfe 7 " + model + "-o c", 3, "it has 2, 4, 6, 8");
+
+  ASSERT_EQ(run("solver e.solver.json --nfe 6 -o six.solver.json").code, 0);
+  EXPECT_EQ(read_file(folder_ / "six.solver.json"), run("solver euler --nfe 6 --schedule vp").out);
+  expect_failure("solver e.solver.json --nfe 6 --schedule vp", 2, "leave out --schedule");
+}
+
+TEST_F(CommandLine, ComparesTheSolversOfAFileThatAreThere) {
+  ASSERT_EQ(run("solver euler --nfe 4,6 -o e.solver.json").code, 0);
+  const Outcome outcome =
+      run("compare --solvers heun,e.solver.json --nfe 4-8+2 --count 4 --format json");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("e.solver.json has no solver of 8 evaluations; it has 4, 6"),
+            std::string::npos)
+      << outcome.err;
+  const auto rows = nlohmann::json::parse(outcome.out);
+  ASSERT_EQ(rows.size(), 5u);
+  EXPECT_EQ(rows[3]["solver"], "e.solver.json");
+  EXPECT_EQ(rows[3]["nfe"], 4);
+  EXPECT_EQ(rows[4]["nfe"], 6);
+  const auto by_name =
+      nlohmann::json::parse(run("compare --solvers euler --nfe 4,6 --count 4 --format json").out);
+  for (const size_t i : {0u, 1u}) EXPECT_EQ(rows[3 + i]["psnr_db"], by_name[i]["psnr_db"]);
+  expect_failure("compare --solvers e.solver.json --nfe 8 --count 4", 3, "it has 4, 6");
 }
 
 TEST_F(CommandLine, SamplesDoNotDependOnBatchOrThreads) {
@@ -134,7 +282,7 @@ TEST_F(CommandLine, BuildsUsersTableausAndRules) {
   const auto coefficients = [&](const std::string& name) {
     const Outcome outcome = run("solver " + name + " --nfe 4");
     EXPECT_EQ(outcome.code, 0) << outcome.err;
-    return parse_solver_file(outcome.out, name).solver;
+    return parse_solver_file(outcome.out, name).at();
   };
   EXPECT_TRUE(coefficients("tableau:t.json") == coefficients("midpoint"));
   EXPECT_NEAR(coefficients("multistep:m.json").b[1][0], 0.125, 1e-15);
@@ -178,7 +326,7 @@ TEST_F(CommandLine, RefusesValuesOutOfRange) {
   expect_failure("compare --solvers dpm3s --nfe 0", 2, "NFE must be from 1 to 10000");
   expect_failure("compare --solvers dpm2s --nfe=-4", 2, "NFE must be from 1 to 10000");
   expect_failure("compare --nfe 4294967300", 2, "NFE must be from 1 to 10000");
-  expect_failure("solver euler --nfe 4-8+2", 2, "--nfe must be an integer");
+  expect_failure("solver euler --nfe 4-8+2,0", 2, "NFE must be from 1 to 10000");
   expect_failure("sample --seed -1 -o x", 2, "--seed must not be negative");
   expect_failure("sample --count -1 -o x", 2, "--count");
   expect_failure("sample --schedule vp:B=inf -o x", 2, "must be finite");

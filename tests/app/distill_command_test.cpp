@@ -50,21 +50,22 @@ TEST_F(DistillCommand, WritesSolversThatKeepTheirPromise) {
   const auto outcome = run(command("--nfe 4,6 --iterations 6 --train-batch 48 -o run"));
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("on 48 held-out pairs, distilled on 96 by direct"), std::string::npos);
+  EXPECT_NE(outcome.out.find("in run/bns.solver.json\n"), std::string::npos) << outcome.out;
+  const SolverFile file = read_solver_file(folder_ / "run/bns.solver.json");
+  EXPECT_EQ(file.name, "bns");
+  EXPECT_EQ(file.nfes(), (std::vector<int>{4, 6}));
+  EXPECT_EQ(file.provenance["method"], "direct");
   for (const int nfe : {4, 6}) {
-    const std::string name = "bns-nfe" + std::to_string(nfe);
-    const SolverFile file = read_solver_file(folder_ / "run" / (name + ".solver.json"));
-    EXPECT_EQ(file.name, name);
-    EXPECT_EQ(file.solver.nfe(), nfe);
-    EXPECT_EQ(file.provenance["method"], "direct");
-    EXPECT_EQ(file.provenance["vjps"], 0);
-    EXPECT_GT(file.provenance["forwards"].get<int64_t>(), 0);
-    const double promised = file.provenance["validation_psnr"];
-    EXPECT_GT(promised, file.provenance["initial_psnr"].get<double>() + 3);
+    const json provenance = file.provenance_of(nfe);
+    EXPECT_EQ(provenance["vjps"], 0);
+    EXPECT_GT(provenance["forwards"].get<int64_t>(), 0);
+    const double promised = provenance["validation_psnr"];
+    EXPECT_GT(promised, provenance["initial_psnr"].get<double>() + 3);
     // On noise that neither split has seen.
-    const auto rows = json::parse(
-        run("compare " + kMixtureWithClasses + "--cond class=0-2 --count 48 --nfe " +
-            std::to_string(nfe) + " --solvers midpoint,run/" + name + ".solver.json --format json")
-            .out);
+    const auto rows = json::parse(run("compare " + kMixtureWithClasses +
+                                      "--cond class=0-2 --count 48 --nfe " + std::to_string(nfe) +
+                                      " --solvers midpoint,run/bns.solver.json --format json")
+                                      .out);
     EXPECT_GT(rows[1]["psnr_db"].get<double>(), promised - 3);
     EXPECT_GT(rows[1]["psnr_db"], rows[0]["psnr_db"]);
   }
@@ -89,13 +90,31 @@ TEST_F(DistillCommand, AnInterruptedRunGoesOnToTheSameSolver) {
       interrupt_when("[ -s broken/nfe-06/log.jsonl ]", command(rest + "broken"));
   ASSERT_EQ(interrupted.code, 130) << interrupted.err;
   EXPECT_NE(interrupted.err.find("add --resume to go on"), std::string::npos);
-  EXPECT_NO_THROW(read_solver_file(folder_ / "broken/bns-nfe6.solver.json"));
+  EXPECT_TRUE(read_solver_file(folder_ / "broken/bns.solver.json").has(6));
   const auto resumed = run(command(rest + "broken --resume"));
   ASSERT_EQ(resumed.code, 0) << resumed.err;
-  const auto whole = read_solver_file(folder_ / "whole/bns-nfe6.solver.json");
-  const auto broken = read_solver_file(folder_ / "broken/bns-nfe6.solver.json");
-  EXPECT_TRUE(whole.solver == broken.solver);
+  const auto whole = read_solver_file(folder_ / "whole/bns.solver.json");
+  const auto broken = read_solver_file(folder_ / "broken/bns.solver.json");
+  EXPECT_TRUE(whole.at(6) == broken.at(6));
   EXPECT_EQ(summary("whole/nfe-06")["forwards"], summary("broken/nfe-06")["forwards"]);
+}
+
+TEST_F(DistillCommand, AKilledRunLeavesWhatIsFinishedAndGoesOnToTheSameSolvers) {
+  const std::string rest =
+      "--nfe 2,4,6 --method adam --init euler --iterations 1500 --train-batch 8 -o ";
+  ASSERT_EQ(run(command(rest + "whole")).code, 0);
+  // Once the third has begun, two are finished.
+  kill_when("[ -s broken/nfe-06/log.jsonl ]", command(rest + "broken"));
+  const fs::path path = folder_ / "broken/bns.solver.json";
+  const SolverFile whole = read_solver_file(folder_ / "whole/bns.solver.json");
+  const SolverFile left = read_solver_file(path);
+  EXPECT_EQ(left.nfes(), (std::vector<int>{2, 4}));
+  for (const int nfe : {2, 4}) EXPECT_TRUE(left.at(nfe) == whole.at(nfe)) << nfe;
+  const auto resumed = run(command(rest + "broken --resume"));
+  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  const SolverFile broken = read_solver_file(path);
+  EXPECT_EQ(broken.nfes(), whole.nfes());
+  for (const int nfe : whole.nfes()) EXPECT_TRUE(broken.at(nfe) == whole.at(nfe)) << nfe;
 }
 
 TEST_F(DistillCommand, DistilsScaleTimeSolversAndPreconditionedStarts) {
@@ -127,8 +146,7 @@ TEST_F(DistillCommand, StartsFromTheNearestOfTheCatalogue) {
                         R"({"a": [[], [0.5]], "b": [0, 1], "c": [0, 0.5]})");
   EXPECT_EQ(best("tableau:t/mine.json", "e")["start"], "tableau:t/mine.json");
   EXPECT_EQ(best("dpm++2m/uniform-lambda", "d")["start"], "dpm++2m/uniform-lambda");
-  write_file_atomically(folder_ / "run=8.solver.json",
-                        read_file(folder_ / "d/bns-nfe4.solver.json"));
+  write_file_atomically(folder_ / "run=8.solver.json", read_file(folder_ / "d/bns.solver.json"));
   const std::vector<std::string> several = {
       "deis-t-ab3/lambda-range:from=-3,to=4", "euler/custom:0,2e-1,0.5,0.7,1", "midpoint",
       "ab2/lambda-range:from=-3,to=4@fm-ot", "run=8.solver.json"};
@@ -188,10 +206,16 @@ TEST_F(DistillCommand, RefusesWhatDoesNotFit) {
 
 TEST_F(DistillCommand, PadsASolverOfFewerEvaluations) {
   ASSERT_EQ(run(command("--nfe 4 --iterations 6 -o four")).code, 0);
-  ASSERT_EQ(run(command("--nfe 6 --iterations 6 --init four/bns-nfe4.solver.json -o six")).code, 0);
+  ASSERT_EQ(run(command("--nfe 6 --iterations 6 --init four/bns.solver.json -o six")).code, 0);
   EXPECT_NEAR(summary("six/nfe-06")["initial_psnr"].get<double>(),
               summary("four/nfe-04")["validation_psnr"].get<double>(), 1e-6);
-  expect_failure(command("--nfe 2 --init four/bns-nfe4.solver.json -o x"), 2, "more than --nfe 2");
+  expect_failure(command("--nfe 2 --init four/bns.solver.json -o x"), 2, "more than --nfe 2");
+  // Of several, the one with the most evaluations that are not too many.
+  ASSERT_EQ(run("solver euler --nfe 2,4,8 -o e.solver.json").code, 0);
+  ASSERT_EQ(run(command("--nfe 6 --iterations 1 --init e.solver.json -o e")).code, 0);
+  ASSERT_EQ(run(command("--nfe 4 --iterations 1 --init euler -o euler")).code, 0);
+  EXPECT_NEAR(summary("e/nfe-06")["initial_psnr"].get<double>(),
+              summary("euler/nfe-04")["initial_psnr"].get<double>(), 0.01);
 }
 
 TEST_F(DistillCommand, DamagedFilesOfARunAreNamed) {

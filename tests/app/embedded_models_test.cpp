@@ -1,8 +1,11 @@
 // The models that come with the program, and the reports made of them.
 
+#include <torch/torch.h>
+
 #include <nlohmann/json.hpp>
 
 #include "bespoke/base/file.h"
+#include "bespoke/io/safetensors.h"
 #include "bespoke/report/chart.h"
 #include "command_line.h"
 
@@ -25,7 +28,7 @@ class EmbeddedModel : public CommandLine {
 
   const std::string compare_ =
       "compare --model cifar10-fm-ot --cond y=0-9 --count 2 --tolerance 1e-2 --nfe 2,4 "
-      "--solvers run/bns-nfe2.solver.json,euler ";
+      "--solvers run/bns.solver.json,euler ";
 };
 
 TEST_F(EmbeddedModel, IsWhatItsCardSays) {
@@ -33,6 +36,23 @@ TEST_F(EmbeddedModel, IsWhatItsCardSays) {
     const Outcome outcome = run("check " + name + " --count 4");
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     EXPECT_NE(outcome.out.find("The card fits"), std::string::npos) << outcome.out;
+  }
+}
+
+TEST_F(EmbeddedModel, OneByOneNoBitDependsOnTheBatch) {
+  for (const std::string solver : {"midpoint --nfe 4", "reference --tolerance 1e-2"}) {
+    const auto drawn = [&](const std::string& how) {
+      const Outcome outcome = run("sample --model cifar10-fm-ot --cond y=3 --one-by-one --solver " +
+                                  solver + " " + how + " -o out");
+      EXPECT_EQ(outcome.code, 0) << outcome.err;
+      return read_safetensors(folder_ / "out/samples.safetensors").tensors.at("samples");
+    };
+    const torch::Tensor all = drawn("--count 6 --batch 4");
+    EXPECT_TRUE(torch::equal(drawn("--count 4 --batch 64"), all.slice(0, 0, 4))) << solver;
+    EXPECT_TRUE(torch::equal(drawn("--count 6 --batch 1"), all)) << solver;
+    const torch::Tensor forward = drawn("--seeds 3,8,5"), back = drawn("--seeds 5,3,8,9");
+    EXPECT_TRUE(torch::equal(forward[0], back[1])) << solver;
+    EXPECT_TRUE(torch::equal(forward[2], back[0])) << solver;
   }
 }
 

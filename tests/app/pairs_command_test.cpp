@@ -126,6 +126,33 @@ TEST_F(PairsCommand, RefusesAFolderOfOtherPairsAndSaysWhatDiffers) {
   EXPECT_EQ(read_file(folder_ / "a/manifest.json"), before);
 }
 
+TEST_F(PairsCommand, TrajectoriesMakeAFolderAsGoodAsPairsInMemory) {
+  const std::string model = kModel, counts = "--count 24 --validation 32 --tolerance 1e-4 ";
+  ASSERT_EQ(run("pairs " + model + counts + "--trajectories -o a").code, 0);
+  EXPECT_EQ(read_pair_manifest(folder_ / "a").plan.trajectories, 24)
+      << "32, or as many as there are";
+  ASSERT_EQ(run("pairs " + model + counts + "-o bare").code, 0);
+  const auto solver = [&](const std::string& how, const std::string& name) {
+    const Outcome outcome =
+        run("distill " + model + "--nfe 4 --iterations 2 " + how + " -o " + name);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    const auto file = nlohmann::json::parse(read_file(folder_ / name / "bns-nfe4.solver.json"));
+    return std::vector<nlohmann::json>{file["times"], file["a"], file["b"]};
+  };
+  for (const std::string method : {"fit", "direct"}) {
+    const std::string by = "--method " + method;
+    const auto in_memory = solver(by + " --samples 24", method + "-memory");
+    EXPECT_FALSE(in_memory[0].is_null());
+    EXPECT_EQ(solver(by + " --pairs a", method + "-folder"), in_memory) << method;
+  }
+  expect_failure("distill " + model + "--nfe 4 --method fit --pairs bare -o x", 3,
+                 "bare has no trajectories, which --method fit needs");
+  expect_failure("distill " + model + "--nfe 4 --pairs a --tolerance 1e-3 -o x", 2,
+                 "--pairs brings its own tolerance");
+  expect_failure("pairs " + model + counts + "--trajectories 25 -o x", 2, "there are 24 pairs");
+  expect_failure("pairs " + model + counts + "--trajectories few -o x", 2, "--trajectories");
+}
+
 TEST_F(PairsCommand, UsageErrorsSayWhatToDo) {
   expect_failure("pairs", 2, "--output");
   expect_failure("pairs --count 0 -o x", 2, "at least 1 is needed");
@@ -147,9 +174,9 @@ TEST_F(PairsCommand, AnInterruptedRunIsContinuedToTheSameBytes) {
       "pairs --model analytic:mixture:dim=16 --tolerance 1e-9 --count 304 --validation 16 --shard "
       "4 ";
   ASSERT_EQ(run(command + "-o whole").code, 0);
-  // Stopped as soon as a few of its 80 shards are there.
+  // Stopped as soon as a few of its 80 shards are there, by the end of its terminal.
   const Outcome stopped =
-      interrupt_when("[ $(ls broken 2>/dev/null | wc -l) -ge 4 ]", command + "-o broken");
+      signal_when("HUP", "[ $(ls broken 2>/dev/null | wc -l) -ge 4 ]", command + "-o broken");
   ASSERT_EQ(stopped.code, 130) << stopped.err;
   EXPECT_NE(stopped.err.find("run the same command again to continue"), std::string::npos);
   EXPECT_LT(files_in("broken"), 1 + 80);

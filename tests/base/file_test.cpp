@@ -1,10 +1,14 @@
 #include "bespoke/base/file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <fstream>
+#include <sstream>
+#include <thread>
 
 #include "bespoke/base/error.h"
 #include "temporary_folder.h"
@@ -68,14 +72,81 @@ TEST_F(FileTest, SaysWhyItCannotRead) {
   EXPECT_THROW(read_file(folder_), Error);
 }
 
-TEST_F(FileTest, RemovesOnlyWhatKilledWritersOfTheFileLeft) {
-  for (const auto& name :
-       {"x.1.part", "x.23.part", "x", "x.part", "x.1a.part", "x.1", "xy.1.part"}) {
-    write_file_atomically(folder_ / name, "content");
+TEST_F(FileTest, WhatAKilledWriterLeftIsWrittenOver) {
+  write_file_atomically(folder_ / "x.part", "far more than is to be written");
+  write_file_atomically(folder_ / "y.part", "of another file");
+  write_file_atomically(folder_ / "x", "new");
+  EXPECT_EQ(read_file(folder_ / "x"), "new");
+  EXPECT_EQ(listing(), "x\ny.part\n");
+}
+
+TEST_F(FileTest, TwoWritersOfOneFileDoNotMix) {
+  const auto write = [&](char letter) {
+    for (int i = 0; i < 200; ++i) write_file_atomically(folder_ / "x", std::string(20000, letter));
+  };
+  std::thread other(write, 'b');
+  write('a');
+  other.join();
+  const std::string content = read_file(folder_ / "x");
+  ASSERT_EQ(content.size(), 20000u);
+  EXPECT_EQ(content, std::string(20000, content[0]));
+  EXPECT_EQ(listing(), "x\n");
+}
+
+TEST_F(FileTest, LinksStayAndLeadToWhatIsWritten) {
+  make_folders(folder_ / "elsewhere");
+  write_file_atomically(folder_ / "elsewhere/x", "old");
+  ASSERT_EQ(::symlink("elsewhere/x", (folder_ / "link").c_str()), 0);
+  ASSERT_EQ(::symlink("link", (folder_ / "second").c_str()), 0);
+  ASSERT_EQ(::symlink("elsewhere/new", (folder_ / "dangling").c_str()), 0);
+  ASSERT_EQ(::symlink("loop", (folder_ / "loop").c_str()), 0);
+  write_file_atomically(folder_ / "second", "through two links");
+  EXPECT_EQ(read_file(folder_ / "elsewhere/x"), "through two links");
+  write_file_atomically(folder_ / "dangling", "into nothing");
+  EXPECT_EQ(read_file(folder_ / "elsewhere/new"), "into nothing");
+  EXPECT_THROW(write_file_atomically(folder_ / "loop", "round"), Error);
+  for (const char* name : {"link", "second", "dangling"}) {
+    EXPECT_TRUE(fs::is_symlink(folder_ / name)) << name;
   }
-  remove_unfinished(folder_ / "x");
-  EXPECT_EQ(listing(), "x\nx.1\nx.1a.part\nx.part\nxy.1.part\n");
-  remove_unfinished(folder_ / "absent/x");
+}
+
+TEST_F(FileTest, PipesAreWrittenThrough) {
+  ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  std::string received;
+  std::thread reader([&] {
+    std::ostringstream content;
+    content << std::ifstream(folder_ / "pipe").rdbuf();
+    received = content.str();
+  });
+  write_file_atomically(folder_ / "pipe", "content");
+  reader.join();
+  EXPECT_EQ(received, "content");
+  struct stat status;
+  ASSERT_EQ(::stat((folder_ / "pipe").c_str(), &status), 0);
+  EXPECT_TRUE(S_ISFIFO(status.st_mode));
+  EXPECT_EQ(listing(), "pipe\n");
+}
+
+TEST_F(FileTest, ReadsNothingWithoutAnEnd) {
+  ASSERT_EQ(::symlink("loop", (folder_ / "loop").c_str()), 0);
+  ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  write_file_atomically(folder_ / "large", "");
+  ASSERT_EQ(::truncate((folder_ / "large").c_str(), (1 << 26) + 1), 0);
+  const auto refusal_of = [](const fs::path& path) -> std::string {
+    try {
+      read_text_file(path);
+      return "";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.exit_code(), 3);
+      return error.what();
+    }
+  };
+  EXPECT_NE(refusal_of("/dev/zero").find("is a device or a pipe"), std::string::npos);
+  EXPECT_NE(refusal_of(folder_ / "pipe").find("is a device or a pipe"), std::string::npos);
+  EXPECT_NE(refusal_of(folder_ / "loop").find("cannot read"), std::string::npos);
+  EXPECT_NE(refusal_of(folder_ / std::string(5000, 'n')).find("File name too long"),
+            std::string::npos);
+  EXPECT_NE(refusal_of(folder_ / "large").find("has 67108865 bytes"), std::string::npos);
 }
 
 TEST_F(FileTest, TellsFilesFromFoldersAndNothing) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <limits>
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/spec.h"
@@ -11,6 +12,35 @@ namespace bespoke {
 
 using namespace detail;
 namespace {
+
+TEST(Text, ShortensAtWholeCharacters) {
+  EXPECT_EQ(shortened("short", 5), "short");
+  EXPECT_EQ(shortened("longer", 5), "lo...");
+  EXPECT_EQ(shortened("a\xC3\xA9\xC3\xA9\xC3\xA9", 6), "a\xC3\xA9...");
+  EXPECT_EQ(shortened("a\xC3\xA9\xC3\xA9\xC3\xA9", 5), "a...");
+  EXPECT_EQ(shortened(std::string(1000, 'x'), 300).size(), 300u);
+}
+
+TEST(Text, MakesControlCharactersVisible) {
+  EXPECT_EQ(printable("a\x1b[31m\tb\n\x7f"), "a\\x1b[31m\\x09b\\x0a\\x7f");
+  EXPECT_EQ(printable("\xC2\x9B"
+                      "1m \xC3\xA9 \xC2\xA9"),
+            "\\x9b1m \xC3\xA9 \xC2\xA9");
+}
+
+TEST(Text, ReadsRangesAtTheEndsOfTheNumbers) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
+  EXPECT_EQ(parse_integer_list("9223372036854775806-9223372036854775807", "seeds"),
+            (std::vector<int64_t>{kMost - 1, kMost}));
+  EXPECT_EQ(parse_integer_list("-9223372036854775808-9223372036854775807+9223372036854775807", "s"),
+            (std::vector<int64_t>{kLeast, -1, kMost - 1}));
+  for (const char* wrong : {"-9223372036854775808-9223372036854775807", "0-1000000",
+                            "0-500000,0-500000", "9223372036854775808", "0-9223372036854775808"}) {
+    EXPECT_THROW(parse_integer_list(wrong, "seeds"), Error) << wrong;
+  }
+  EXPECT_EQ(parse_integer_list("0-999999", "seeds").size(), 1000000u);
+}
 
 TEST(Text, ReadsIntegerLists) {
   EXPECT_EQ(parse_integer_list("4-20+4", "nfe"), (std::vector<int64_t>{4, 8, 12, 16, 20}));

@@ -4,12 +4,16 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include "bespoke/base/error.h"
 #include "bespoke/distill/distill.h"
 #include "plain_problem.h"
 
 namespace bespoke {
 namespace {
 
+using testing::PlainObjective;
 using testing::PlainProblem;
 
 DistillOptions direct(int nfe, const SchedulePtr& schedule) {
@@ -29,8 +33,8 @@ TEST(Direct, GainsManyDecibelsOverTheFitWithoutGradients) {
     EXPECT_EQ(summary.training.vjps, 0);
     options.method = Method::fit;
     const DistillSummary fit = distill(problem.training, problem.validation, options);
-    EXPECT_EQ(fit.validation_psnr, summary.initial_psnr);
     EXPECT_EQ(fit.training.forwards, 0);
+    EXPECT_LE(fit.screening.forwards, summary.screening.forwards);
   }
 }
 
@@ -63,13 +67,80 @@ TEST(Direct, ImprovesScaleTimeSolversToo) {
 
 TEST(Direct, CountsWhatItCosts) {
   const NsSolver solver = make_solver("euler", {8, fm_ot_schedule(), "uniform-t:start=0.1"});
-  // Of a sample: the run, 112 for coefficients, twice 36 for times, 8 for the start scale.
-  const auto changes = jacobian_changes(solver, {});
-  EXPECT_EQ(evaluations_of(changes, 8), 8 + 112 + 72 + 8);
   const PlainProblem problem(fm_ot_schedule());
+  const auto cost = [&](const FamilyPtr& family) {
+    const Matrix jacobian = family->jacobian(family->parameters(solver));
+    DirectOptions options;
+    options.difference = 1e-3;
+    Counts counts;
+    problem.training.linearise(solver, {0, 1, 2}, jacobian_changes(solver, jacobian, options),
+                               &counts);
+    return counts.forwards;
+  };
+  // Of a sample: the run, 112 for coefficients, twice 36 for times, 8 for the start scale.
+  EXPECT_EQ(cost(bns_family(8)), 3 * (8 + 112 + 72 + 8));
+  EXPECT_EQ(cost(bns_family(8, {true, {}})), 3 * (8 + 112 + 72));
+}
+
+// A model with rounding errors of a known size, as seen through answers to small changes.
+TEST(Direct, MeasuresHowWellAnswersRepeat) {
+  for (const double step : {1e-4, 1e-3, 1e-2}) {
+    const PlainObjective rounding(testing::plain_mixture(), fm_ot_schedule(), 16, 1, {step, 0});
+    const NsSolver solver = make_solver("midpoint", {4, fm_ot_schedule(), "uniform-t:start=0.1"});
+    Counts counts;
+    const double noise = answer_noise(rounding, solver, first_samples(rounding), &counts);
+    EXPECT_GT(noise, 0.01 * step);
+    EXPECT_LT(noise, 3 * step);
+    EXPECT_EQ(counts.forwards, 16 * 3 * 4);
+  }
+  const PlainObjective exact(testing::plain_mixture(), fm_ot_schedule(), 16, 1);
   Counts counts;
-  problem.training.linearise(solver, {0, 1, 2}, changes, &counts);
-  EXPECT_EQ(counts.forwards, 3 * evaluations_of(changes, 8));
+  const NsSolver solver = make_solver("midpoint", {4, fm_ot_schedule(), "uniform-t:start=0.1"});
+  EXPECT_LT(answer_noise(exact, solver, first_samples(exact), &counts), 1e-6);
+}
+
+// Velocities known to two and a half decimals, as in bfloat16: differences as small as suit
+// float32 would see mostly rounding.
+TEST(Direct, TakesWiderDifferencesOfImpreciseModels) {
+  const auto mixture = testing::plain_mixture();
+  const PlainObjective training(mixture, fm_ot_schedule(), 64, 1, {4e-3, 0});
+  const PlainObjective validation(mixture, fm_ot_schedule(), 64, 2, {4e-3, 0});
+  DistillOptions options = direct(4, fm_ot_schedule());
+  double difference = 0;
+  options.on_iteration = [&](const DistillProgress&, const DistillState& state) {
+    difference = state.starts[0].direct.difference;
+    return Verdict::go_on;
+  };
+  const DistillSummary summary = distill(training, validation, options);
+  EXPECT_GT(difference, 0.01);
+  EXPECT_GT(summary.validation_psnr, summary.initial_psnr + 1) << summary.brief_report();
+}
+
+TEST(Direct, RefusesAModelThatAnswersAnyhow) {
+  const PlainObjective training(testing::plain_mixture(), fm_ot_schedule(), 32, 1, {0, 0.5});
+  DistillOptions options = direct(4, fm_ot_schedule());
+  try {
+    distill(training, training, options);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::bad_input);
+    EXPECT_NE(std::string(error.what()).find("answers nearly the same call differently"),
+              std::string::npos);
+  }
+}
+
+// What pipelines ask for: the noise as it is, times as they will be rounded.
+TEST(Direct, KeepsConstraintsAndLosesLittleByThem) {
+  const PlainProblem problem(fm_ot_schedule());
+  DistillOptions options = direct(4, fm_ot_schedule());
+  const double free = distill(problem.training, problem.validation, options).validation_psnr;
+  options.family = bns_family(4, {true, {TimeRounding::Kind::integer, 50}});
+  const DistillSummary held = distill(problem.training, problem.validation, options);
+  EXPECT_EQ(held.solver.start_scale, 1);
+  for (const double t : held.solver.times) EXPECT_NEAR(50 * t, std::round(50 * t), 1e-9);
+  EXPECT_GT(held.validation_psnr, held.initial_psnr + 2) << held.brief_report();
+  // The free solver's times rounded afterwards, at their best last step, do worse.
+  EXPECT_LT(held.validation_psnr, free + 1);
 }
 
 }  // namespace

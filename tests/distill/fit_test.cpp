@@ -61,12 +61,12 @@ TEST(Fit, IsToTheTimesThatTheSolverHas) {
   DistillOptions options;
   options.nfe = 4;
   options.method = Method::fit;
-  options.fit_samples = 48;
+  options.fit.samples = 48;
   options.field.schedule = fm_ot_schedule();
   const NsSolver solver = distill(training, training, options).solver;
   Counts counts;
   const FittedSolver again =
-      fit_solver(training, first_samples(training), solver.times, options.fit, &counts);
+      fit_solver(training, first_samples(training), solver.times, options.fit.fit, &counts);
   EXPECT_NEAR(loss_of(training, solver), again.loss, 1e-6);
 }
 
@@ -94,6 +94,23 @@ TEST(Fit, RefusesStartsAndOtherFamilies) {
   options.family = nullptr;
   options.starts = {{"euler", make_solver("euler", {8, fm_ot_schedule()})}};
   EXPECT_THROW(options.validate(), Error);
+}
+
+// Trajectories are large, so they may be known of fewer samples than there are.
+TEST(Fit, ReadsOnlyTrajectoriesThatAreKnown) {
+  PlainObjective training(testing::plain_mixture(), fm_ot_schedule(), 32, 1);
+  const PlainObjective validation(testing::plain_mixture(), fm_ot_schedule(), 16, 2);
+  DistillOptions options;
+  options.nfe = 4;
+  options.field.schedule = fm_ot_schedule();
+  options.method = Method::fit;
+  options.fit.samples = 5;
+  const NsSolver of_five = distill(training, validation, options).solver;
+  training.know_trajectories(5);
+  options.fit.samples = 16;
+  EXPECT_TRUE(distill(training, validation, options).solver == of_five);
+  training.know_trajectories(0);
+  EXPECT_THROW(distill(training, validation, options), Error);
 }
 
 TEST(Fit, SaysHowManySamplesItNeeds) {

@@ -2,11 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "bespoke/distill/distill.h"
-#include "bespoke/distill/starts.h"
 #include "plain_problem.h"
 
 namespace bespoke {
@@ -19,80 +17,48 @@ DistillOptions automatic(int nfe, const SchedulePtr& schedule) {
   DistillOptions options;
   options.nfe = nfe;
   options.field.schedule = schedule;
-  options.method = Method::levenberg_marquardt;
-  options.iterations = 24;
   return options;
 }
 
-TEST(PlainDistill, GainsManyDecibelsOverTheBestAutomaticStart) {
-  for (const auto& schedule : {fm_ot_schedule(), vp_schedule()}) {
-    const PlainProblem problem(schedule);
-    DistillOptions options = automatic(4, schedule);
-    double best_start = -1000;
-    std::vector<std::string> names;
-    options.on_iteration = [&](const DistillProgress&, const DistillState& state) {
-      names.clear();
-      for (const auto& start : state.starts) {
-        names.push_back(start.name);
-        best_start = std::max(best_start, start.initial_psnr);
-      }
-      return Verdict::go_on;
-    };
-    const DistillSummary summary = distill(problem.training, problem.validation, options);
-    EXPECT_GT(summary.validation_psnr, best_start + 10) << summary.brief_report();
-    EXPECT_GT(summary.training_psnr, best_start + 10) << summary.brief_report();
-    EXPECT_NO_THROW(summary.solver.validate());
-    EXPECT_EQ(summary.solver.nfe(), 4);
-    EXPECT_GT(summary.screening.forwards, 0);
-    // One start on each automatic grid.
-    const auto grids = automatic_grids(4, *schedule, problem.training.data_deviation());
-    ASSERT_EQ(names.size(), grids.size());
-    for (size_t i = 0; i < names.size(); ++i) {
-      EXPECT_EQ(names[i].substr(names[i].find('/') + 1), grids[i]);
-    }
-  }
-}
-
-TEST(PlainDistill, GainsMoreFromMoreEvaluationsAndFromANeighbour) {
+TEST(PlainDistill, GainsMoreFromMoreEvaluations) {
   const SchedulePtr schedule = fm_ot_schedule();
   const PlainProblem problem(schedule);
-  DistillOptions options = automatic(4, schedule);
-  const DistillSummary four = distill(problem.training, problem.validation, options);
-  options = automatic(6, schedule);
-  options.neighbour = four.solver;
-  std::string last_start;
-  options.on_iteration = [&](const DistillProgress&, const DistillState& state) {
-    last_start = state.starts.back().name;
-    return Verdict::go_on;
-  };
-  const DistillSummary six = distill(problem.training, problem.validation, options);
-  EXPECT_EQ(last_start, "4 NFE, padded");
+  const DistillSummary four = distill(problem.training, problem.validation, automatic(4, schedule));
+  const DistillSummary six = distill(problem.training, problem.validation, automatic(6, schedule));
   EXPECT_GT(six.validation_psnr, four.validation_psnr + 3);
 }
 
-TEST(PlainDistill, GoesOnFromAStoredStateToTheSameBits) {
+TEST(PlainDistill, OfSeveralStartsTheBestAfterOneIterationGoesOn) {
   const SchedulePtr schedule = fm_ot_schedule();
   const PlainProblem problem(schedule);
   DistillOptions options = automatic(4, schedule);
-  options.iterations = 12;
-  std::vector<std::string> states;
+  const std::string grid = "/lambda-range:from=-2.5,to=4";
+  for (const std::string name : {"euler", "dpm++2m"}) {
+    options.starts.push_back(
+        {name, resolve_solver(SolverName::parse(name + grid), 4, options.field).at()});
+  }
+  DistillState last;
   options.on_iteration = [&](const DistillProgress&, const DistillState& state) {
-    states.push_back(to_json_text(state));
+    last = state;
     return Verdict::go_on;
   };
-  const DistillSummary whole = distill(problem.training, problem.validation, options);
-  options.on_iteration = nullptr;
-  // While all starts are on trial, while some are, and after one was chosen.
-  for (const size_t at : {size_t{1}, states.size() / 2, states.size() - 2}) {
-    const DistillSummary resumed = distill(problem.training, problem.validation, options,
-                                           parse_distill_state(states[at], "state"));
-    EXPECT_TRUE(resumed.solver == whole.solver) << "after " << at + 1 << " of " << states.size();
-    EXPECT_EQ(resumed.validation_psnr, whole.validation_psnr);
-    EXPECT_EQ(resumed.start, whole.start);
-    EXPECT_EQ(resumed.iterations, whole.iterations);
-    EXPECT_EQ(resumed.training.forwards, whole.training.forwards);
-    EXPECT_EQ(resumed.ending, whole.ending);
-  }
+  const DistillSummary summary = distill(problem.training, problem.validation, options);
+  ASSERT_EQ(last.starts.size(), 2u);
+  const size_t won = static_cast<size_t>(last.chosen);
+  EXPECT_EQ(last.starts[1 - won].iteration, 1);
+  EXPECT_EQ(summary.start, last.starts[won].name);
+  EXPECT_GT(summary.validation_psnr, last.starts[1 - won].best_psnr);
+}
+
+// Without trajectories the start is the nearest of the catalogue, and iterations gain on it.
+TEST(PlainDistill, NeedsNoTrajectories) {
+  const SchedulePtr schedule = vp_schedule();
+  PlainProblem problem(schedule);
+  problem.training.know_trajectories(0);
+  const DistillSummary summary =
+      distill(problem.training, problem.validation, automatic(4, schedule));
+  EXPECT_NE(summary.start.substr(0, 4), "fit/");
+  EXPECT_GT(summary.validation_psnr, summary.initial_psnr + 10) << summary.brief_report();
 }
 
 TEST(PlainDistill, AdamAndScaleTimeFamiliesStartFromPlainSolvers) {
@@ -119,7 +85,7 @@ TEST(PlainObjective, IsConsistent) {
   const NsSolver solver = make_solver("midpoint", {4, fm_ot_schedule(), "uniform-t:start=0.05"});
   const auto subset = first_samples(objective);
   Counts counts;
-  const LocalModel model = objective.local_model(solver, subset, {}, &counts);
+  const LossGradient model = objective.loss_gradient(solver, subset, &counts);
   double mean = 0;
   for (const double error : objective.log_errors(solver, subset, &counts)) mean += error / 8;
   EXPECT_NEAR(model.loss, mean, 1e-12);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <numeric>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -22,9 +23,16 @@ inline double inner_product(const Array& left, const Array& right) {
 // must answer. Derivatives are differences in every coefficient, so nothing is estimated by probes.
 class PlainObjective : public Objective {
  public:
+  // What is wrong with the model's answers.
+  struct Flaws {
+    double rounding = 0;  // to multiples of this
+    double jitter = 0;    // another error in every call, up to this
+  };
+
   PlainObjective(const PlainMixture& mixture, const SchedulePtr& schedule, size_t count,
-                 uint64_t seed)
+                 uint64_t seed, Flaws flaws = {0, 0})
       : dimension_(mixture.dimension),
+        flaws_(flaws),
         mixture_(mixture),
         schedule_(schedule),
         field_(mixture_field(mixture, schedule)) {
@@ -34,6 +42,7 @@ class PlainObjective : public Objective {
       noises_.push_back(sample_of(noise, i));
       targets_.push_back(sample_of(data, i));
     }
+    trajectories_ = static_cast<int64_t>(count);
   }
 
   int64_t count() const override { return static_cast<int64_t>(noises_.size()); }
@@ -63,56 +72,50 @@ class PlainObjective : public Objective {
     return last;
   }
 
-  // Each change by itself, a little: only what it costs is as if it were made along the run.
+  // Each change by itself, in a run of its own: only what it costs is as if it were made along the
+  // run.
   LinearModel linearise(const NsSolver& solver, const std::vector<int64_t>& subset,
                         const std::vector<Change>& changes, Counts* counts) const override {
     LinearModel model;
     model.size = sample_size();
     for (const int64_t i : subset) {
-      Counts own;
-      const Array r = residual(solver, i, counts);
-      const std::vector<Array> jacobian = this->jacobian(solver, i, &own);
+      const Recorded base = recorded_run(solver, i);
+      counts->forwards += solver.nfe();
       std::vector<Array> columns;
       for (const Change& change : changes) {
-        columns.push_back(jacobian[index_of(change, solver.nfe())]);
+        const double by = amount(change, solver, base);
+        auto coefficients = coefficients_of(solver);
+        coefficients[index_of(change, solver.nfe())] += by;
+        const Recorded moved = recorded_run(solver_of(solver.nfe(), coefficients), i);
+        columns.push_back((moved.residual - base.residual) / by);
         counts->forwards += solver.nfe() - change.first_evaluation();
       }
-      for (int column = 0; column <= solver.nfe(); ++column) {
-        const Change last{Change::What::coefficient, solver.nfe() - 1, column, 0};
-        columns.push_back(jacobian[index_of(last, solver.nfe())]);
-      }
-      model.samples.push_back(gram_of(columns, r));
+      columns.insert(columns.end(), base.basis.begin(), base.basis.end());
+      model.samples.push_back(gram_of(columns, base.residual));
     }
     return model;
   }
 
-  bool has_trajectories() const override { return true; }
+  int64_t trajectories() const override { return trajectories_; }
+  void know_trajectories(int64_t first) { trajectories_ = first; }
   std::unique_ptr<StepwiseRun> begin_run(const std::vector<int64_t>& subset,
                                          Counts* counts) const override {
     return std::make_unique<Steps>(*this, subset, counts);
   }
 
-  LocalModel local_model(const NsSolver& start, const std::vector<int64_t>& subset,
-                         const LocalModelOptions& options, Counts* counts) const override {
-    LocalModel model;
-    NsSolver solver = start;
-    LinearModel last = last_step(solver, subset, counts);
-    const std::vector<double> no_change(last.samples.front().products.size(), 0);
-    last.floor = model.floor = options.smoothing * sample_size() * std::exp(last.loss(no_change));
-    if (options.refit_last_step) {
-      model.last_step = best_change(last);
-      solver.a.back() += model.last_step[0];
-      for (size_t j = 0; j < solver.b.back().size(); ++j) {
-        solver.b.back()[j] += model.last_step[1 + j];
+  LossGradient loss_gradient(const NsSolver& solver, const std::vector<int64_t>& subset,
+                             Counts* counts) const override {
+    LossGradient at{0, std::vector<double>(coefficient_count(solver.nfe()), 0)};
+    const auto total = static_cast<double>(subset.size());
+    for (const int64_t i : subset) {
+      const Array r = residual(solver, i, counts);
+      at.loss += std::log(squared(r) / sample_size()) / total;
+      const std::vector<Array> columns = jacobian(solver, i, counts);
+      for (size_t j = 0; j < columns.size(); ++j) {
+        at.gradient[j] += 2 / (total * squared(r)) * inner_product(columns[j], r);
       }
     }
-    const size_t columns = coefficient_count(solver.nfe());
-    model.gradient.assign(columns, 0);
-    model.curvature = Matrix(columns, columns);
-    for (const int64_t i : subset) {
-      add_sample(solver, i, static_cast<double>(subset.size()), model, counts);
-    }
-    return model;
+    return at;
   }
 
  private:
@@ -122,6 +125,7 @@ class PlainObjective : public Objective {
     Steps(const PlainObjective& objective, const std::vector<int64_t>& subset, Counts* counts)
         : objective_(objective), counts_(counts) {
       for (const int64_t i : subset) {
+        if (i >= objective.trajectories()) throw std::logic_error("its trajectory is not known");
         noises_.push_back(objective.noises_[static_cast<size_t>(i)]);
       }
       columns_.resize(noises_.size());
@@ -140,7 +144,7 @@ class PlainObjective : public Objective {
     }
     LinearModel evaluate(double time, double next_time) override {
       for (size_t k = 0; k < states_.size(); ++k) {
-        columns_[k].push_back(objective_.field_.velocity(time, states_[k]));
+        columns_[k].push_back(objective_.velocity(time, states_[k]));
         ++counts_->forwards;
       }
       return against(columns_, next_time);
@@ -204,40 +208,55 @@ class PlainObjective : public Objective {
     return std::max(inner_product(r, r), kLeastError * sample_size());
   }
 
-  Array residual(const NsSolver& solver, int64_t i, Counts* counts) const {
+  Array velocity(double t, const Array& x) const {
+    Array u = field_.velocity(t, x);
+    for (double& value : u.values) {
+      if (flaws_.rounding > 0) value = flaws_.rounding * std::round(value / flaws_.rounding);
+      if (flaws_.jitter > 0) value += flaws_.jitter * std::sin(static_cast<double>(++calls_) * 37);
+    }
+    return u;
+  }
+
+  // A run with the states evaluated at, and x_0, u_0, u_1 ...
+  struct Recorded {
+    std::vector<Array> states, basis;
+    Array residual;
+  };
+
+  Recorded recorded_run(const NsSolver& solver, int64_t i) const {
     const auto index = static_cast<size_t>(i);
+    Recorded recorded;
+    recorded.basis = {solver.start_scale * noises_[index]};
+    const auto field = [&](double t, const Array& x) {
+      recorded.states.push_back(x);
+      recorded.basis.push_back(velocity(t, x));
+      return recorded.basis.back();
+    };
+    recorded.residual = run(solver, field, noises_[index]) - targets_[index];
+    if (!all_finite(recorded.residual)) {
+      throw Error(ErrorKind::diverged, "the state overflowed");
+    }
+    return recorded;
+  }
+
+  // By how much a change moves its number.
+  double amount(const Change& change, const NsSolver& solver, const Recorded& base) const {
+    if (change.what == Change::What::time) return change.size;
+    if (change.what == Change::What::start_scale) return change.size * solver.start_scale;
+    const Array& state = base.states[static_cast<size_t>(change.step) + 1];
+    const Array& direction = base.basis[static_cast<size_t>(change.column)];
+    return change.size * std::sqrt(squared(state) / squared(direction));
+  }
+
+  Array residual(const NsSolver& solver, int64_t i, Counts* counts) const {
     counts->forwards += solver.nfe();
-    Array r = run(solver, field_, noises_[index]) - targets_[index];
-    if (!all_finite(r)) throw Error(ErrorKind::diverged, "the state overflowed");
-    return r;
+    return recorded_run(solver, i).residual;
   }
 
   LinearModel::Sample last_step_of(const NsSolver& solver, int64_t i, Counts* counts) const {
-    const auto index = static_cast<size_t>(i);
-    std::vector<Array> basis = {solver.start_scale * noises_[index]};
-    const auto recorded = [&](double t, const Array& x) {
-      basis.push_back(field_.velocity(t, x));
-      return basis.back();
-    };
-    const Array r = run(solver, recorded, noises_[index]) - targets_[index];
+    const Recorded recorded = recorded_run(solver, i);
     counts->forwards += solver.nfe();
-    if (!all_finite(r)) throw Error(ErrorKind::diverged, "the state overflowed");
-    return gram_of(basis, r);
-  }
-
-  // One sample's part of the loss, J^T r and J^T J.
-  void add_sample(const NsSolver& solver, int64_t i, double total, LocalModel& model,
-                  Counts* counts) const {
-    const Array r = residual(solver, i, counts);
-    const double error = squared(r) + model.floor;
-    model.loss += std::log(error / sample_size()) / total;
-    const std::vector<Array> columns = jacobian(solver, i, counts);
-    for (size_t j = 0; j < columns.size(); ++j) {
-      model.gradient[j] += 2 / (total * error) * inner_product(columns[j], r);
-      for (size_t k = 0; k < columns.size(); ++k) {
-        model.curvature(j, k) += 2 / (total * error) * inner_product(columns[j], columns[k]);
-      }
-    }
+    return gram_of(recorded.basis, recorded.residual);
   }
 
   // dx_n / dc for every coefficient c, by central differences.
@@ -257,10 +276,13 @@ class PlainObjective : public Objective {
   }
 
   size_t dimension_;
+  Flaws flaws_;
+  mutable int64_t calls_ = 0;
   PlainMixture mixture_;
   SchedulePtr schedule_;
   PlainField field_;
   std::vector<Array> noises_, targets_;
+  int64_t trajectories_;  // of the first samples
 };
 
 // A small mixture to train and to validate on.

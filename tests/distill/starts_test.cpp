@@ -87,7 +87,7 @@ TEST(Starts, CandidatesAreThoseThatCanSpendTheEvaluations) {
   EXPECT_EQ(odd[0], "ab2/lambda-range:from=-3,to=4");
   const FieldDescription field{Prediction::noise, vp_schedule(), 0.0};
   for (const auto& name : odd) {
-    EXPECT_EQ(resolve_solver(SolverName::parse(name), 5, field).solver.nfe(), 5) << name;
+    EXPECT_EQ(resolve_solver(SolverName::parse(name), 5, field).at().nfe(), 5) << name;
   }
 }
 

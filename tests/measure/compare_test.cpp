@@ -141,5 +141,26 @@ TEST_F(CompareTest, CountsBothCallsOfAGuidedEvaluation) {
   EXPECT_EQ(result.rows[0].model_calls, 7);
 }
 
+TEST_F(CompareTest, GivesFiguresByEachSamplesGuidance) {
+  options_.guidance = GuidanceRange{0, 3};
+  options_.batch = 7;
+  torch::Tensor weights = torch::full({40}, 0.5, torch::kDouble);
+  weights.slice(0, 10, 40).fill_(2.0);  // an edge belongs to the bin above it
+  const Conditions conditions = {{kGuidanceCondition, weights}};
+  const auto result =
+      compare(model_, {contender("euler", 4), exploding()}, x0_, conditions, options_);
+  ASSERT_EQ(result.guidance_bins.size(), 3u);
+  const auto& row = result.rows[0];
+  ASSERT_EQ(row.psnr_by_guidance.size(), 3u);
+  options_.guidance = {};
+  const auto first = compare(model_, {contender("euler", 4)}, x0_.slice(0, 0, 10), {}, options_);
+  const auto rest = compare(model_, {contender("euler", 4)}, x0_.slice(0, 10), {}, options_);
+  EXPECT_NEAR(row.psnr_by_guidance[0], first.rows[0].psnr, 1e-9);
+  EXPECT_TRUE(std::isnan(row.psnr_by_guidance[1]));
+  EXPECT_NEAR(row.psnr_by_guidance[2], rest.rows[0].psnr, 1e-9);
+  for (const double psnr : result.rows[1].psnr_by_guidance) EXPECT_TRUE(std::isnan(psnr));
+  EXPECT_TRUE(first.guidance_bins.empty());
+}
+
 }  // namespace
 }  // namespace bespoke

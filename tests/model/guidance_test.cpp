@@ -136,5 +136,51 @@ TEST(Guidance, NeedsTheConditionItHasANullFor) {
   EXPECT_THROW(guided->predict(problem.x, torch::zeros({kCount}, torch::kDouble), {}), Error);
 }
 
+TEST(Guidance, GivesEachSampleItsOwnWeight) {
+  for (const auto& name : prediction_names()) {
+    const Problem problem(parse_prediction(name), vp_schedule());
+    const auto t = torch::full({kCount}, 0.4, torch::kDouble);
+    const std::vector<double> own = {0.0, 0.5, 2.0, -1.0};
+    const ModelPtr ranged = guided_model(problem.model, GuidanceRange{-1, 2}, problem.null);
+    const auto guided = VelocityField(ranged).velocity(
+        problem.x, t,
+        {{"class", problem.labels}, {kGuidanceCondition, torch::tensor(own, torch::kDouble)}});
+    for (int64_t i = 0; i < kCount; ++i) {
+      const ModelPtr single =
+          guided_model(problem.model, own[static_cast<size_t>(i)], problem.null);
+      const auto alone = problem.velocity(single, t, problem.labels);
+      EXPECT_TRUE(torch::equal(guided[i], alone[i])) << name << " " << i;
+    }
+  }
+}
+
+TEST(Guidance, ARangeSkipsWhatNeedsNoSecondPass) {
+  const Problem problem(Prediction::velocity);
+  GuidanceWeight weight = GuidanceRange{0, 2};
+  weight.from = 0.3;
+  const ModelPtr guided = guided_model(problem.model, weight, problem.null);
+  const Conditions conditions = {
+      {"class", problem.labels},
+      {kGuidanceCondition, torch::tensor({0.0, 1.0, 2.0, 0.0}, torch::kDouble)}};
+  guided->predict(problem.x, torch::full({kCount}, 0.5, torch::kDouble), conditions);
+  EXPECT_EQ(problem.model->samples, kCount + 2);
+  problem.model->samples = 0;
+  guided->predict(problem.x, torch::full({kCount}, 0.2, torch::kDouble), conditions);
+  EXPECT_EQ(problem.model->samples, kCount);
+  EXPECT_THROW(guided->predict(problem.x, torch::full({kCount}, 0.5, torch::kDouble),
+                               {{"class", problem.labels}}),
+               Error);
+}
+
+TEST(Guidance, WeightsBelongToSeedAndNumberAlone) {
+  const GuidanceRange range{0.5, 3};
+  const auto all = guidance_weights(range, 7, 0, 64);
+  EXPECT_TRUE(torch::equal(guidance_weights(range, 7, 20, 13), all.slice(0, 20, 33)));
+  EXPECT_FALSE(torch::equal(guidance_weights(range, 8, 0, 64), all));
+  EXPECT_GE(all.min().item<double>(), 0.5);
+  EXPECT_LE(all.max().item<double>(), 3);
+  EXPECT_NEAR(all.mean().item<double>(), 1.75, 0.05);
+}
+
 }  // namespace
 }  // namespace bespoke

@@ -13,9 +13,11 @@
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
 #include "bespoke/base/sha256.h"
+#include "bespoke/io/zip.h"
 #include "bespoke/model/fields.h"
 #include "bespoke/sample/sampler.h"
 #include "bespoke/solver/catalogue.h"
+#include "io/zip_bytes.h"
 #include "support.h"
 #include "temporary_folder.h"
 
@@ -257,6 +259,35 @@ TEST_F(TorchScript, SaysWhatIsWrongWithTheWeights) {
   expect_refused(loading, "the formats are: torchscript");
 }
 
+// LibTorch would read beyond the end of a record that is too short for its weight.
+TEST_F(TorchScript, RefusesWeightsWhoseRecordsAreShort) {
+  const json document = card("velocity", {{"name", "fm-ot"}}, {{"convention", "noise-to-data"}});
+  save("def forward(self, x, time, y):\n    return x\n");
+  std::vector<testing::ZipEntry> entries;
+  try {
+    const ZipArchive archive(folder_ / "weights.pt");
+    for (size_t i = 0; i < archive.names().size(); ++i) {
+      entries.push_back({archive.names()[i], archive.read(i)});
+    }
+  } catch (const Error& error) {
+    GTEST_SKIP() << error.what();
+  }
+  int shortened = 0;
+  for (const testing::ZipEntry& entry : entries) {
+    if (entry.name.find("/data/") == std::string::npos) continue;
+    auto changed = entries;
+    for (auto& other : changed) {
+      if (other.name == entry.name) other.content.resize(other.content.size() / 2);
+    }
+    write_file_atomically(folder_ / "weights.pt", testing::zip_bytes(changed));
+    expect_refused([&] { load(document); }, "it is damaged, a weight of");
+    ++shortened;
+  }
+  EXPECT_GE(shortened, 3);
+  write_file_atomically(folder_ / "weights.pt", testing::zip_bytes(entries));
+  EXPECT_NO_THROW(load(document));
+}
+
 TEST_F(TorchScript, SaysWhatIsWrongWithTheCall) {
   const json document = card("velocity", {{"name", "fm-ot"}}, {{"convention", "noise-to-data"}});
   const auto calling = [&] {
@@ -267,7 +298,19 @@ TEST_F(TorchScript, SaysWhatIsWrongWithTheCall) {
   save("def forward(self, x, time, y):\n    return torch.mm(x, x)\n");
   expect_refused(calling, "failed when it was called as the card says");
   save("def forward(self, x, time):\n    return x\n");
-  expect_refused(calling, "failed when it was called as the card says");
+  expect_refused(calling, "takes 2 arguments (x, time), the card gives it 3 (x, the time, y)");
+  save("def forward(self, x, time, y, z):\n    return x\n");
+  expect_refused(calling, "takes 4 arguments (x, time, y, z), the card gives it 3");
+  save("def forward(self, x, time, y, z: int = 3):\n    return x\n");
+  EXPECT_NO_THROW(calling());
+  save("def other(self, x):\n    return x\n");
+  expect_refused(calling, "has no method forward");
+  save("def forward(self, x, time, y):\n    return y\n");
+  expect_refused(calling, "returned a dense tensor of Long numbers and shape 2");
+  save("def forward(self, x, time, y):\n    return x.to_sparse()\n");
+  expect_refused(calling, "returned a sparse tensor");
+  save("def forward(self, x, time, y):\n    assert x.size(0) == 0, ''\n    return x\n");
+  expect_refused(calling, "it gave no reason");
   json strict = document;
   strict["conditions"][0].erase("null");
   save("def forward(self, x, time, y):\n    return x\n");
@@ -276,6 +319,61 @@ TEST_F(TorchScript, SaysWhatIsWrongWithTheCall) {
         load(strict)->predict(torch::zeros({2, kDimension}), torch::zeros({2}, torch::kDouble), {});
       },
       "needs the condition 'y'");
+}
+
+// No message shows where in LibTorch's sources an exception came from.
+TEST_F(TorchScript, NoErrorShowsAStackFrame) {
+  const json document = card("velocity", {{"name", "fm-ot"}}, {{"convention", "noise-to-data"}});
+  for (const char* body : {"torch.mm(x, x)", "x.reshape([-1, 7])", "x.to_sparse()",
+                           "x.index_select(0, y + 9)", "torch.cat([x, time])"}) {
+    save(std::string("def forward(self, x, time, y):\n    return ") + body + "\n");
+    try {
+      load(document)->predict(torch::zeros({2, kDimension}), torch::zeros({2}, torch::kDouble), {});
+      FAIL() << body;
+    } catch (const Error& error) {
+      const std::string message = error.what();
+      for (const char* part : {"frame #", "Exception raised", ".cpp", "\n"}) {
+        EXPECT_EQ(message.find(part), std::string::npos) << message;
+      }
+    }
+  }
+}
+
+// Networks that write where others read give the samples of those that do not.
+TEST_F(TorchScript, NetworksMayWriteIntoTheirInputAndKeepTheirOutput) {
+  const json document = card("velocity", {{"name", "fm-ot"}}, {{"convention", "noise-to-data"}});
+  const auto x0 = torch::randn({4, kDimension}, torch::kFloat);
+  const NsSolver solver = make_solver("rk4", {8, fm_ot_schedule()});
+  const auto samples = [&](const std::string& body) {
+    save("def forward(self, x, time, y):\n" + body);
+    const torch::Tensor before = x0.clone();
+    const ModelPtr model = load(document, torch::kFloat);
+    const torch::Tensor result = sample(solver, VelocityField(model), x0, {});
+    EXPECT_TRUE(torch::equal(x0, before)) << body;
+    return result;
+  };
+  const torch::Tensor expected = samples("    return torch.sin(x) + time.unsqueeze(1)\n");
+  for (const char* body :
+       {"    x.sin_()\n    x.add_(time.unsqueeze(1))\n    return x\n",
+        "    r = torch.sin(x) + time.unsqueeze(1)\n    x.zero_()\n    time.zero_()\n    return r\n",
+        "    self.means.copy_(torch.sin(x) + time.unsqueeze(1))\n    return self.means\n",
+        "    self.means.copy_(torch.sin(x) + time.unsqueeze(1))\n    return self.means[:]\n"}) {
+    EXPECT_TRUE(torch::equal(samples(body), expected)) << body;
+  }
+  const auto habits_of = [&](const std::string& body) {
+    save("def forward(self, x, time, y):\n" + body);
+    const ModelCard read = parse_model_card(document.dump(), folder_ / "model.json");
+    const NetworkPtr network = load_network(read, {torch::kCPU, torch::kFloat});
+    const torch::NoGradGuard no_grad;
+    network_model(network, read)->predict(x0, torch::full({4}, 0.5, torch::kDouble), {});
+    return network_habits(*network);
+  };
+  EXPECT_FALSE(habits_of("    return torch.sin(x)\n").writes_input);
+  EXPECT_FALSE(habits_of("    return torch.sin(x)\n").returns_buffer);
+  EXPECT_FALSE(habits_of("    return x\n").returns_buffer);
+  EXPECT_TRUE(habits_of("    return x.sin_()\n").writes_input);
+  EXPECT_TRUE(habits_of("    return self.means[:]\n").returns_buffer);
+  EXPECT_TRUE(habits_of("    return self.means\n").returns_buffer);
 }
 
 TEST_F(TorchScript, RefusesEachMistakeInACard) {
@@ -304,6 +402,8 @@ TEST_F(TorchScript, RefusesEachMistakeInACard) {
   refused([](json& d) { d["conditions"][0]["clases"] = 3; }, "did you mean 'classes'?");
   refused([](json& d) { d["conditions"][0]["null"] = "none"; }, "conditions[0].null");
   refused([](json& d) { d["conditions"] = 3; }, "must be a list");
+  refused([](json& d) { d["conditions"][0]["name"] = "a=b"; }, "conditions[0].name: must not");
+  refused([](json& d) { d["conditions"][0]["name"] = ""; }, "conditions[0].name: must not");
   refused([](json& d) { d["conditions"].push_back(d["conditions"][0]); }, "conditions[1]");
   refused([](json& d) { d["conditions"][0]["shape"] = {3}; }, "either \"classes\"");
   refused(

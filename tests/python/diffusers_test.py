@@ -102,7 +102,7 @@ class Steps(unittest.TestCase):
 
     def test_flows_with_the_sigmas_that_flux_passes(self):
         result = bespoke.fit(two_gaussians, noise_like(2, 24).numpy(), nfe=4,
-                             free_start_scale=False, progress=False)
+                             start_scale=1, progress=False)
         scheduler = BespokeScheduler.from_solvers(result, {"shift": 3.0})
         found = pipeline(scheduler, flow_network, self.noise, 4, scales=False,
                          sigmas=np.linspace(1, 1 / 4, 4))
@@ -118,6 +118,13 @@ class Steps(unittest.TestCase):
         for solver in solvers:
             found = pipeline(scheduler, call, self.noise, solver.nfe)
             np.testing.assert_allclose(found, self.expected(solver, "noise"), atol=2e-4)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "both.solver.json"
+            bespoke.save_solvers(path, solvers)
+            from_file = BespokeScheduler.from_solvers(path)
+        for solver in solvers:
+            np.testing.assert_array_equal(pipeline(from_file, call, self.noise, solver.nfe),
+                                          pipeline(scheduler, call, self.noise, solver.nfe))
         with self.assertRaisesRegex(Error, "is 50; this scheduler holds solvers for 4, 6"):
             scheduler.set_timesteps(50)
         with self.assertRaisesRegex(Error, "same number"):
@@ -259,7 +266,7 @@ class Pipelines(unittest.TestCase):
         field = self.unconditional_field(unet)
         noise = torch.randn(2, 3, 8, 8, generator=torch.manual_seed(3))
         result = bespoke.fit(field, torch.randn(8, 3, 8, 8), nfe=4, prediction="noise",
-                             schedule="ddpm-linear", free_start_scale=False, tolerance=1e-3,
+                             schedule="ddpm-linear", start_scale=1, tolerance=1e-3,
                              progress=False)
         pipe.scheduler = BespokeScheduler.from_solvers(result, pipe.scheduler)
         pipe.set_progress_bar_config(disable=True)

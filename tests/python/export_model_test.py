@@ -388,6 +388,7 @@ class Errors(Folder):
         self.assert_error("conditions[0]", conditions=[{"name": "y"}])
         self.assert_error("did you mean 'classes'?", conditions=[{"name": "y", "clases": 3}])
         self.assert_error("there twice", conditions=[{"name": "y", "classes": 3}] * 2)
+        self.assert_error("conditions[0].name", conditions=[{"name": "a=b", "classes": 3}])
         self.assert_error("conditions[0].dtype",
                           conditions=[{"name": "y", "shape": [3], "dtype": "float16"}])
         self.assert_error("conditions[0].null",

@@ -134,6 +134,42 @@ class Solvers(unittest.TestCase):
         self.assertEqual(Solver.parse(solver.to_json()), solver)
         self.assertIn("2 evaluations", repr(again))
 
+    def test_files_of_several_solvers(self):
+        solvers = [Solver.named("dpm++2m", n, schedule="vp") for n in (8, 4)]
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "both.solver.json"
+            bespoke.save_solvers(path, solvers)
+            text = json.loads(path.read_text())
+            self.assertEqual([one["nfe"] for one in text["solvers"]], [4, 8])
+            self.assertEqual(text["name"], "dpm++2m")
+            for solver in solvers:
+                found = Solver.load(path, solver.nfe)
+                self.assertEqual((found.times, found.a, found.b),
+                                 (solver.times, solver.a, solver.b))
+                self.assertEqual(found.provenance, solver.provenance)
+                self.assertEqual(Solver.parse(path.read_text(), solver.nfe), found)
+            self.assertEqual([solver.nfe for solver in Solver.load_all(path)], [4, 8])
+            with self.assertRaisesRegex(Error, "4 and 8|4, 8"):
+                Solver.load(path)
+            with self.assertRaisesRegex(Error, "no solver of 6 evaluations"):
+                Solver.load(path, 6)
+            rows = bespoke.compare(SMALL.field(Schedule("vp")), normal(1, 4, 4), [str(path)],
+                                   schedule="vp", progress=False).rows
+            self.assertEqual([row.nfe for row in rows], [4, 8])
+            with self.assertRaisesRegex(Error, "two solvers have 4 evaluations"):
+                bespoke.save_solvers(path, [solvers[1], solvers[1]])
+            with self.assertRaisesRegex(Error, "for one field"):
+                bespoke.save_solvers(path, [solvers[0], Solver.named("euler", 4)])
+            with self.assertRaisesRegex(Error, "at least one solver"):
+                bespoke.save_solvers(path, [])
+            self.assertEqual([solver.nfe for solver in Solver.load_all(path)], [4, 8])
+
+    def test_files_of_version_1_are_read(self):
+        old = {"format": "bespoke-solver", "version": 1, "name": "old", "nfe": 1, "times": [0, 1],
+               "a": [1], "b": [[1]], "field": {"prediction": "velocity", "guidance": 0,
+                                               "schedule": {"name": "fm-ot"}}}
+        self.assertEqual(Solver.parse(json.dumps(old)).times, [0, 1])
+
     def test_bad_files_and_numbers_are_refused(self):
         with self.assertRaisesRegex(Error, "nothing.json"):
             Solver.load("nothing.json")
@@ -248,12 +284,12 @@ class Methods(unittest.TestCase):
                                      ["euler", "midpoint", "dpm++2m", fitted, better], nfe=4,
                                      progress=False)
         psnr = {row.name: row.psnr for row in comparison.rows}
-        self.assertGreater(psnr["bns-nfe4"], psnr["midpoint"] + 10)
+        self.assertGreater(psnr["bns"], psnr["midpoint"] + 10)
         self.assertGreater(better.psnr, fitted.psnr)
-        self.assertEqual(better.initial_psnr, fitted.psnr)
+        self.assertGreater(better.psnr, better.initial_psnr)
         self.assertEqual(fitted.iterations, 0)
         self.assertEqual(comparison.best().nfe, 4)
-        self.assertIn("bns-nfe4 (2)", comparison.table())
+        self.assertIn("bns (2)", comparison.table())
 
     def test_psnr_is_that_of_the_held_out_samples(self):
         result = bespoke.fit(two_gaussians, self.noise, nfe=4, held_out=6, tolerance=1e-8,
@@ -270,18 +306,17 @@ class Methods(unittest.TestCase):
         self.assertAlmostEqual(result.psnr, np.mean(10 * np.log10(4 / errors)), places=2)
 
     def test_all_calls_are_counted_and_a_budget_is_kept(self):
-        for budget in (None, 4000, 2500, 500):
+        for budget in (None, 12000, 8000, 500):
             field = Counted(two_gaussians)
             result = bespoke.distill(field, self.noise, nfe=4, calls=budget, progress=False)
             self.assertEqual(result.calls, field.calls)
             self.assertLess(result.reference_calls, result.calls)
-            if budget in (4000, 2500):
-                self.assertLessEqual(result.calls, 1.05 * budget)
+            if budget in (12000, 8000):
+                self.assertLessEqual(result.calls, budget)
                 self.assertGreater(result.iterations, 0)
-        self.assertIn("the fit alone", result.note)
-        with self.assertRaisesRegex(Error, "does not suffice"):
-            bespoke.distill(two_gaussians, self.noise, nfe=4, calls=500, starts=["midpoint"],
-                            progress=False)
+                self.assertEqual(result.ending, "forwards")
+        self.assertIn("500 calls do not suffice for an iteration", result.note)
+        self.assertEqual(result.iterations, 0)
 
     def test_a_problem_draws_its_samples_once(self):
         field = Counted(two_gaussians)
@@ -344,9 +379,49 @@ class Methods(unittest.TestCase):
             bespoke.fit(two_gaussians, self.noise, guidance=2)
 
     def test_the_start_scale_can_be_held_at_one(self):
-        result = bespoke.fit(two_gaussians, self.noise, nfe=4, free_start_scale=False,
+        for method in (bespoke.fit, bespoke.distill):
+            free = method(two_gaussians, self.noise, nfe=4, progress=False)
+            held = method(two_gaussians, self.noise, nfe=4, start_scale=1, progress=False)
+            self.assertNotEqual(free.solver.start_scale, 1)
+            self.assertEqual(held.solver.start_scale, 1)
+        self.assertGreater(held.iterations, 0)
+        with self.assertRaisesRegex(Error, 'start_scale is "free" or 1, found 2'):
+            bespoke.fit(two_gaussians, self.noise, start_scale=2)
+
+    def test_times_can_be_those_of_a_tool_that_rounds_them(self):
+        for times, levels in (("integer", 1000), ("integer:50", 50)):
+            for method in (bespoke.fit, bespoke.distill):
+                solver = method(two_gaussians, self.noise, nfe=4, times=times,
+                                progress=False).solver
+                numbers = levels * (1 - np.array(solver.times))
+                np.testing.assert_allclose(numbers, np.round(numbers), atol=1e-9)
+        with self.assertRaisesRegex(Error, "integer"):
+            bespoke.fit(two_gaussians, self.noise, times="whole")
+
+    def test_a_range_of_guidance_gives_each_sample_its_own_weight(self):
+        def other(t, x):
+            return 0.5 * two_gaussians(t, x)
+        sampled = Solver.named("euler", 1).sample(two_gaussians, self.noise, guidance="1-3",
+                                                  unconditional=other)
+        u = two_gaussians(np.zeros(40), self.noise)
+        weights = ((sampled - self.noise - u) / (0.5 * u)).mean(1)
+        self.assertTrue(((weights >= 1) & (weights < 3)).all())
+        gaps = np.diff(np.sort(weights))
+        self.assertLess(gaps.max(), 3 * 2 / 40)
+        result = bespoke.fit(two_gaussians, self.noise, nfe=3, guidance="1-3", unconditional=other,
                              progress=False)
-        self.assertEqual(result.solver.start_scale, 1)
+        self.assertEqual(result.solver.guidance, {"from": 1, "to": 3})
+
+    def test_methods_that_need_gradients_are_refused(self):
+        field = Counted(two_gaussians)
+        with self.assertRaisesRegex(Error, "needs gradients.*auto, fit or direct"):
+            bespoke.distill(field, self.noise, method="adam")
+        with self.assertRaisesRegex(Error, "method"):
+            bespoke.distill(field, self.noise, method="newton")
+        self.assertEqual(field.calls, 0)
+        result = bespoke.distill(two_gaussians, self.noise, nfe=3, method="direct", iterations=2,
+                                 progress=False)
+        self.assertEqual((result.iterations, result.ending), (2, "iterations"))
 
     def test_results_say_where_they_came_from(self):
         result = bespoke.fit(SMALL.field(Schedule("vp"), "noise"), normal(1, 16, 4), nfe=4,
@@ -445,6 +520,8 @@ class Progress(unittest.TestCase):
         self.assertEqual(seen[-1][1], result.calls)
         self.assertTrue(any("own samples" in what for what, _ in seen))
         self.assertTrue(any("iteration 1" in what for what, _ in seen))
+        self.assertTrue(any(f"{result.start}, {result.initial_psnr:.2f} dB" == what
+                            for what, _ in seen))
         self.assertEqual([calls for _, calls in seen], sorted(calls for _, calls in seen))
 
     def test_terminals_get_a_line_and_files_nothing(self):
@@ -469,7 +546,7 @@ class Progress(unittest.TestCase):
 class ArrayTypes(unittest.TestCase):
     """The same problem in every library and type gives the same solver."""
 
-    def expect_same(self, convert, tolerance, check=lambda x: None):
+    def expect_same(self, convert, decibels, tolerance, check=lambda x: None):
         noise = bespoke.noise((32, 2, 4), seed=3).astype(np.float64)
         expected = bespoke.distill(two_gaussians, noise, nfe=3, iterations=2, progress=False)
 
@@ -478,7 +555,7 @@ class ArrayTypes(unittest.TestCase):
             check(t)
             return two_gaussians(t, x)
         found = bespoke.distill(field, convert(noise), nfe=3, iterations=2, progress=False)
-        self.assertAlmostEqual(found.psnr, expected.psnr, delta=tolerance)
+        self.assertAlmostEqual(found.psnr, expected.psnr, delta=decibels)
         x = found.solver.sample(field, convert(noise))
         truth = expected.solver.sample(two_gaussians, noise)
         np.testing.assert_allclose(np.asarray(x, dtype=np.float64), truth, atol=tolerance)
@@ -487,7 +564,7 @@ class ArrayTypes(unittest.TestCase):
     def test_numpy_float32(self):
         def check(x):
             self.assertEqual(x.dtype, np.float32)
-        x = self.expect_same(lambda noise: noise.astype(np.float32), 0.1, check)
+        x = self.expect_same(lambda noise: noise.astype(np.float32), 1, 5e-3, check)
         self.assertEqual(x.dtype, np.float32)
 
     def test_half_precision_outputs_with_wide_states(self):
@@ -516,8 +593,8 @@ class ArrayTypes(unittest.TestCase):
         def check(x):
             self.assertIsInstance(x, torch.Tensor)
             self.assertFalse(torch.is_grad_enabled())
-        for kind, tolerance in ((torch.float64, 1e-6), (torch.float32, 0.1)):
-            x = self.expect_same(lambda noise: torch.from_numpy(noise).to(kind), tolerance, check)
+        for kind, *limits in ((torch.float64, 1e-6, 1e-6), (torch.float32, 1, 5e-3)):
+            x = self.expect_same(lambda noise: torch.from_numpy(noise).to(kind), *limits, check)
             self.assertEqual(x.dtype, kind)
 
     @unittest.skipIf(torch is None, "PyTorch is not installed")
@@ -551,7 +628,7 @@ class ArrayTypes(unittest.TestCase):
 
     @unittest.skipIf(jax is None, "JAX is not installed")
     def test_jax(self):
-        x = self.expect_same(lambda noise: jax.numpy.asarray(noise, dtype=np.float32), 0.5)
+        x = self.expect_same(lambda noise: jax.numpy.asarray(noise, dtype=np.float32), 1, 5e-3)
         self.assertEqual(x.dtype, np.float32)
 
 
@@ -572,8 +649,7 @@ class Agreement(unittest.TestCase):
             options = dict(schedule=schedule, prediction="noise", held_out=held_out,
                            tolerance=1e-10, progress=False, nfe=len(answer["a"]))
             result = bespoke.fit(field, noise, **options) if answer["method"] == "fit" else \
-                bespoke.distill(field, noise, iterations=2, difference=1e-7, time_difference=1e-7,
-                                **options)
+                bespoke.distill(field, noise, method="direct", iterations=2, **options)
             where = f"{schedule.name} {answer['method']}"
             self.assertEqual((result.start, result.iterations),
                              (answer["start"], answer["iterations"]), where)
@@ -595,7 +671,7 @@ class Agreement(unittest.TestCase):
                                 "--schedule", name, "--prediction", prediction, "--dtype", "fp64",
                                 "--samples", "24", "--nfe", "4", "-o", folder], check=True,
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-                theirs = Solver.load(Path(folder) / "bns-nfe4.solver.json")
+                theirs = Solver.load(Path(folder) / "bns.solver.json", 4)
             field = mixture.field(schedule, "noise")
             options = dict(nfe=4, schedule=schedule, held_out=32, progress=False)
             if prediction == "noise":

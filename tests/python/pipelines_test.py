@@ -129,6 +129,23 @@ class FitPipeline(unittest.TestCase):
         self.assertEqual(result.solver.start_scale, 1)
         self.assertEqual(result.solver.schedule, Schedule("fm-ot"))
         pipe(prompt=["0", "0"], num_inference_steps=4)
+        pipe = StandIn(FLOW, two_gaussians, scales=False)
+        better, = fit_pipeline(pipe, ["0"], 4, samples=16, calls=9000, progress=False)
+        self.assertEqual(better.solver.start_scale, 1)
+        self.assertGreater(better.iterations, 0)
+        self.assertGreater(better.psnr, result.psnr)
+
+    def test_times_can_be_those_that_a_pipeline_in_bfloat16_has(self):
+        def rounding(t, x):
+            time = (1000 * (1 - t)).to(torch.bfloat16).to(t)
+            return two_gaussians(1 - time / 1000, x)
+        pipe = StandIn(FLOW, rounding, scales=False)
+        result, = fit_pipeline(pipe, ["0"], 4, samples=16, calls=9000, times="bf16",
+                               tolerance=1e-2, progress=False)
+        for t in result.solver.times[:-1]:
+            time = torch.tensor(1000 * (1 - t), dtype=torch.float64)
+            self.assertAlmostEqual(float(time.to(torch.bfloat16)), float(time), places=9)
+        self.assertGreater(result.iterations, 0)
 
     def test_arguments_reach_the_pipeline(self):
         plain, = fit_pipeline(StandIn(LINEAR, noise_field), ["0"], 3, samples=8, progress=False)
@@ -200,7 +217,7 @@ class Pipelines(unittest.TestCase):
             torch.from_numpy(bespoke.noise((6, 3, 8, 8))), prediction="noise",
             schedule="ddpm-linear", tolerance=1e-3)
         problem.together = True
-        alone = problem.fit(4, free_start_scale=False, progress=False)
+        alone = problem.fit(4, start_scale=1, progress=False)
         np.testing.assert_allclose(result.solver.a, alone.solver.a, rtol=1e-2, atol=1e-3)
         self.assertAlmostEqual(result.psnr, alone.psnr, delta=0.1)
         pipe.set_progress_bar_config(disable=True)

@@ -2,10 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
-#include <map>
 
 #include "bespoke/base/error.h"
 #include "bespoke/model/function_model.h"
@@ -23,11 +20,10 @@ NamedSolver named_start(const std::string& name, int nfe) {
   return {name, start_solver(name, nfe)};
 }
 
-DistillOptions lm_options(int nfe) {
+DistillOptions from_midpoint(int nfe) {
   DistillOptions options;
   options.nfe = nfe;
   options.starts = {named_start("midpoint", nfe)};
-  options.method = Method::levenberg_marquardt;
   options.iterations = 25;
   return options;
 }
@@ -37,20 +33,20 @@ DistillSummary run(const Problem& problem, const DistillOptions& options, Distil
                  options, std::move(state));
 }
 
-TEST(Distill, LevenbergMarquardtGainsManyDecibels) {
+TEST(Distill, GainsManyDecibelsWithoutGradients) {
   const Problem problem = small_problem();
-  const auto summary = run(problem, lm_options(4));
+  const auto summary = run(problem, from_midpoint(4));
   EXPECT_GT(summary.validation_psnr, summary.initial_psnr + 15);
   EXPECT_GT(summary.validation_psnr, 50);
   EXPECT_GT(summary.training_psnr, summary.initial_psnr + 15);
   EXPECT_GT(summary.training.forwards, 0);
-  EXPECT_GT(summary.training.vjps, 0);
+  EXPECT_EQ(summary.training.vjps, 0);
   summary.solver.validate();
 }
 
 TEST(Distill, WorksOnOtherPathsAndPredictions) {
   const Problem problem = small_problem(vp_schedule(), Prediction::noise);
-  auto options = lm_options(4);
+  auto options = from_midpoint(4);
   options.starts = {{"euler", start_solver("euler", 4, vp_schedule())}};
   const auto summary = run(problem, options);
   EXPECT_GT(summary.validation_psnr, summary.initial_psnr + 10);
@@ -81,27 +77,25 @@ void expect_same(const DistillSummary& left, const DistillSummary& right) {
 
 TEST(Distill, GoesOnFromAStoredStateToTheSameBits) {
   const Problem problem = small_problem();
-  auto lm = lm_options(4);
-  lm.iterations = 9;
-  lm.validation_interval = 2;
-  for (const char* name : {"euler", "heun", "ab2", "ddim"}) {
-    lm.starts.push_back(named_start(name, 4));
-  }
-  auto adam = lm;
+  auto automatic = from_midpoint(4);
+  automatic.iterations = 9;
+  automatic.validation_interval = 2;
+  for (const char* name : {"euler", "heun"}) automatic.starts.push_back(named_start(name, 4));
+  auto adam = automatic;
   adam.method = Method::adam;
   adam.validation_interval = 4;
-  // In every round of trials and after them: 25 iterations of the one and 38 of the other.
+  // While starts are tried, two and four iterations each, and after.
   const auto expect_seamless = [&](const DistillOptions& options, const std::vector<int>& counts) {
     const auto whole = run(problem, options);
     for (const int count : counts) expect_same(interrupted(problem, options, count), whole);
   };
-  expect_seamless(lm, {1, 4, 8, 12, 17, 21, 24});
-  expect_seamless(adam, {1, 12, 21, 30, 37});
+  expect_seamless(automatic, {1, 4, 5, 6, 7, 9});
+  expect_seamless(adam, {1, 8, 12, 14});
 }
 
 TEST(Distill, RefusesTheStateOfAnotherRun) {
   const Problem problem = small_problem();
-  auto options = lm_options(4);
+  auto options = from_midpoint(4);
   options.iterations = 1;
   DistillState kept;
   options.on_iteration = [&](const DistillProgress&, const DistillState& state) {
@@ -125,7 +119,7 @@ std::shared_ptr<const Field> failing_field(std::shared_ptr<const Field> field, i
 
 TEST(Distill, KeepsTheBestSolverWhereTheModelBreaksDown) {
   Problem problem = small_problem();
-  auto options = lm_options(4);
+  auto options = from_midpoint(4);
   options.validation_interval = 1;
   problem.field = failing_field(problem.field, 160);
   double best = 0;
@@ -145,11 +139,11 @@ TEST(Distill, KeepsTheBestSolverWhereTheModelBreaksDown) {
 
 TEST(Distill, EndsWhereTheBudgetOrTheValidationSays) {
   const Problem problem = small_problem();
-  auto options = lm_options(4);
+  auto options = from_midpoint(4);
   options.most_forwards = 3000;
   const auto limited = run(problem, options);
   EXPECT_EQ(limited.ending, Ending::forwards);
-  EXPECT_LT(limited.training.forwards, 3000 + 96 * 4 * 6);
+  EXPECT_LT(limited.training.forwards, 3500);
   options.most_forwards = 0;
   options.iterations = 500;
   EXPECT_EQ(run(problem, options).ending, Ending::converged);
@@ -157,7 +151,7 @@ TEST(Distill, EndsWhereTheBudgetOrTheValidationSays) {
 
 TEST(Distill, GoesOnFromTheBetterStart) {
   const Problem problem = small_problem();
-  auto options = lm_options(4);
+  auto options = from_midpoint(4);
   NsSolver poor = start_solver("euler", 4);
   for (auto& row : poor.b) row.assign(row.size(), 0);  // sees the field only where the noise is
   options.starts = {{"poor", poor}, named_start("midpoint", 4)};
@@ -165,45 +159,6 @@ TEST(Distill, GoesOnFromTheBetterStart) {
   const auto summary = run(problem, options);
   EXPECT_EQ(summary.start, "midpoint");
   EXPECT_GT(summary.iterations, 3);
-}
-
-TEST(Distill, GivesUpTheWorseStartsFirst) {
-  const Problem problem = small_problem();
-  auto options = lm_options(4);
-  options.iterations = 12;
-  options.starts.clear();
-  for (const char* name : {"euler", "midpoint", "heun", "ab2", "ddim", "dpm++2m"}) {
-    options.starts.push_back(named_start(name, 4));
-  }
-  // What each start had reached when it was measured for the first and the second time.
-  std::map<size_t, double> first, second;
-  std::map<size_t, int64_t> reached;
-  options.on_iteration = [&](const DistillProgress& progress, const DistillState&) {
-    reached[progress.start] = progress.iteration;
-    if (progress.iteration == 3) first[progress.start] = progress.best_psnr;
-    if (progress.iteration == 6) second[progress.start] = progress.best_psnr;
-    return Verdict::go_on;
-  };
-  const auto summary = run(problem, options);
-  ASSERT_EQ(first.size(), 6u);
-  ASSERT_EQ(second.size(), 4u);
-  const auto worst_of = [](const std::map<size_t, double>& psnrs, const auto& went_on) {
-    double worst = std::numeric_limits<double>::infinity();
-    for (const auto& [start, psnr] : psnrs) {
-      if (went_on(start)) worst = std::min(worst, psnr);
-    }
-    return worst;
-  };
-  const double fourth = worst_of(first, [&](size_t start) { return second.count(start) == 1; });
-  const double other = worst_of(second, [&](size_t start) { return reached[start] > 6; });
-  int64_t on_to_nine = 0;
-  for (const auto& [start, iteration] : reached) {
-    EXPECT_TRUE(iteration > 3 || first[start] <= fourth);
-    EXPECT_TRUE(iteration != 6 || second[start] <= other);
-    on_to_nine += iteration >= 9;
-    EXPECT_EQ(iteration == 12, options.starts[start].name == summary.start);
-  }
-  EXPECT_EQ(on_to_nine, 2);
 }
 
 // Scale-time midpoint steps as they are defined, on the transformed field, for the parameters that
@@ -231,7 +186,7 @@ torch::Tensor native_scale_time(const std::vector<double>& theta, int nfe, const
 
 TEST(Distill, ScaleTimeSolversTrainAndKeepTheirConstraints) {
   const Problem problem = small_problem();
-  auto options = lm_options(4);
+  auto options = from_midpoint(4);
   options.family = bst_family(ScaleTimeBase::rk2, 4);
   std::vector<double> theta;
   options.on_iteration = [&](const DistillProgress&, const DistillState& state) {
@@ -254,7 +209,7 @@ TEST(Distill, ScaleTimeSolversTrainAndKeepTheirConstraints) {
 
 TEST(Adam, LowersTheLoss) {
   const Problem problem = small_problem();
-  auto options = lm_options(4);
+  auto options = from_midpoint(4);
   options.method = Method::adam;
   options.adam.rate = 5e-3;
   options.iterations = 200;

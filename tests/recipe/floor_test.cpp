@@ -1,4 +1,4 @@
-// What Levenberg-Marquardt must reach on a full-sized mixture, on pairs it has not seen, for what
+// What distillation must reach on a full-sized mixture, on pairs it has not seen, for what
 // it spends. The bounds leave about two decibels to the scatter of seeds.
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ DistillSummary distil_from_midpoint(int nfe, int64_t most_forwards) {
   const ModelPtr model = mixture_model(random_mixture({}), fm_ot_schedule(), Prediction::velocity);
   ModelDistillOptions options;
   options.nfe = nfe;
-  options.method = Method::levenberg_marquardt;
+  options.iterations = 100;
   options.starts = {{"midpoint", testing::start_solver("midpoint", nfe)}};
   options.most_forwards = most_forwards;
   options.training_plan = {512, 11};

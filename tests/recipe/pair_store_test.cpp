@@ -12,7 +12,9 @@
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
 #include "bespoke/io/safetensors.h"
+#include "bespoke/model/function_model.h"
 #include "bespoke/model/guidance.h"
+#include "bespoke/recipe/distill_model.h"
 #include "refusal.h"
 #include "support.h"
 #include "temporary_folder.h"
@@ -64,7 +66,14 @@ class PairStore : public ::testing::Test {
     return std::system(command.c_str()) == 0;
   }
 
-  // Rewrites one file of a store with something about it changed.
+  // As made before there were checksums.
+  void forget_checksums(const std::string& name) const {
+    auto manifest = nlohmann::json::parse(read_file(folder_ / name / "manifest.json"));
+    manifest.erase("checksums");
+    write_file_atomically(folder_ / name / "manifest.json", manifest.dump(2) + "\n");
+  }
+
+  // Rewrites one file of a store without checksums with something about it changed.
   template <class Change>
   void change(const std::string& name, Change change_tensors) const {
     TensorFile file = read_safetensors(folder_ / name);
@@ -145,8 +154,8 @@ TEST_F(PairStore, AKilledRunIsContinuedToTheSameBytes) {
   EXPECT_THROW(make("broken", run), Killed);
   ASSERT_TRUE(fs::exists(folder_ / "broken/train-00000.safetensors"));
   ASSERT_FALSE(fs::exists(folder_ / "broken/validation-00001.safetensors"));
-  write_file_atomically(folder_ / "broken/validation-00001.safetensors.77.part", "half a sha");
-  write_file_atomically(folder_ / "broken/manifest.json.77.part", "{");
+  write_file_atomically(folder_ / "broken/validation-00001.safetensors.part", "half a sha");
+  write_file_atomically(folder_ / "broken/manifest.json.part", "{");
   const PairReport report = make("broken");
   EXPECT_GT(report.made, 0);
   EXPECT_LT(report.made, 15);
@@ -214,17 +223,213 @@ TEST_F(PairStore, PairsOfAnotherModelOrGuidanceAreRefused) {
             testing::refusal([&] { make("a"); }));
 }
 
-TEST_F(PairStore, APairThatIsNotFiniteIsNamed) {
+TEST_F(PairStore, NoiseThatIsNotFiniteIsNamed) {
   make("a");
+  forget_checksums("a");
   change("a/validation-00001.safetensors",
-         [](TensorFile& file) { file.tensors["x1"][0][2] = std::nanf(""); });
-  expect_in("x1 of validation pair 4 is not finite",
+         [](TensorFile& file) { file.tensors["x0"][0][2] = std::nanf(""); });
+  expect_in("x0 of validation pair 4 is not finite",
             testing::refusal([&] { read("a", Split::validation); }));
   EXPECT_EQ(read("a", Split::train).x1.size(0), 10);
 }
 
+// A model that fails for the noises whose first number is largest.
+ModelPtr failing_above(double limit) {
+  return function_model(Prediction::velocity, fm_ot_schedule(), {6},
+                        [limit](const torch::Tensor& x, const torch::Tensor&, const Conditions&) {
+                          const torch::Tensor fails = x.select(1, 0).gt(limit).unsqueeze(1);
+                          return torch::where(fails, torch::full_like(x, std::nan("")),
+                                              torch::zeros_like(x));
+                        });
+}
+
+TEST_F(PairStore, APairThatCannotBeFinishedIsKeptAsSuchAndLeftOut) {
+  const auto firsts = std::get<0>(normal_noise(3, 0, 10, {6}).select(1, 0).sort());
+  const auto between = [&](int64_t i) {
+    return (firsts[i].item<double>() + firsts[i + 1].item<double>()) / 2;
+  };
+  plan_.validation.count = 0;
+  std::vector<int64_t> told;
+  PairRun run;
+  run.on_given_up = [&](int64_t pair, const std::string& why) {
+    told.push_back(pair);
+    expect_in("train pairs: the reference cannot meet tolerance", why);
+  };
+  make_pairs(folder_ / "a", plan_, failing_above(between(7)), conditions, run);
+  const Pairs all = read("a", Split::train);
+  const SoundPairs sound = leave_out_broken(all, "train");
+  EXPECT_EQ(sound.pairs.count(), 8);
+  ASSERT_EQ(sound.left_out.size(), 2u);
+  EXPECT_EQ(sound.left_out, told);
+  for (const int64_t pair : sound.left_out) {
+    EXPECT_GT(all.x0[pair][0].item<double>(), between(7));
+    EXPECT_TRUE(torch::isnan(all.x1[pair]).all().item<bool>());
+  }
+  EXPECT_TRUE(torch::allclose(sound.pairs.x1, sound.pairs.x0)) << "nothing else is moved";
+  EXPECT_EQ(sound.pairs.conditions.at("class").size(0), 8);
+  try {
+    make_pairs(folder_ / "b", plan_, failing_above(between(3)), conditions, run);
+    FAIL() << "six of ten pairs cannot be finished";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::diverged);
+    expect_in("of 10 train pairs cannot be finished: the reference cannot", error.what());
+  }
+}
+
+// Every tenth bit of the tensors, of which most give another number and no other sign.
+TEST_F(PairStore, AFlippedBitIsNoticedAndItsFileNamed) {
+  make("a");
+  for (const char* name : {"train-00001.safetensors", "validation-00000.safetensors"}) {
+    const fs::path path = folder_ / "a" / name;
+    const std::string good = read_file(path);
+    for (size_t bit = 0; bit < 8 * good.size(); bit += 1009) {
+      std::string bad = good;
+      bad[bit / 8] = static_cast<char>(bad[bit / 8] ^ (1 << bit % 8));
+      write_file_atomically(path, bad);
+      const Split split = name[0] == 't' ? Split::train : Split::validation;
+      const std::string message = testing::refusal([&] { read("a", split); });
+      expect_in(name, message);
+      expect_in("damaged or changed", message);
+    }
+    expect_in(name, testing::refusal([&] { make("a"); }));
+    write_file_atomically(path, good);
+  }
+  EXPECT_EQ(read("a", Split::train).count(), 10);
+}
+
+class PairTrajectories : public PairStore {
+ protected:
+  PairTrajectories() { plan_.trajectories = 6; }
+
+  std::shared_ptr<const DenseTrajectories> trajectories(const std::string& name,
+                                                        int64_t count = 0) const {
+    return read_trajectories(folder_ / name, plan_.owner, *model(), count);
+  }
+};
+
+TEST_F(PairTrajectories, AreThoseOfTheReference) {
+  plan_.tolerances = {1e-8, 1e-8};
+  make("a");
+  ReferenceOptions options;
+  options.tolerances = plan_.tolerances;
+  options.record = 6;
+  const Pairs pairs = read("a", Split::train);
+  const auto truth = reference(model(), pairs.x0, pairs.conditions, options).trajectories;
+  const auto there = trajectories("a");
+  ASSERT_EQ(there->count(), 6);
+  std::set<size_t> lengths;
+  for (int64_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(there->times(i), truth.times(i));
+    lengths.insert(there->times(i).size());
+  }
+  EXPECT_GT(lengths.size(), 1u) << "all samples take the same number of steps";
+  for (const double t : {0.0, 0.1, 0.5, 0.93, 1.0}) {
+    EXPECT_TRUE(torch::equal(there->state_at(t), truth.state_at(t))) << t;
+    EXPECT_TRUE(torch::equal(there->velocity_at(t), truth.velocity_at(t))) << t;
+  }
+  EXPECT_EQ(trajectories("a", 3)->count(), 3);
+  EXPECT_EQ(trajectories("a", 9)->count(), 6);
+  plan_.trajectories = 0;
+  make("b");
+  EXPECT_EQ(trajectories("b"), nullptr);
+  EXPECT_TRUE(torch::equal(read("b", Split::train).x1, pairs.x1));
+}
+
+TEST_F(PairTrajectories, AKilledRunIsContinuedToTheSameBytes) {
+  make("whole");
+  struct Killed {};
+  PairRun run;
+  run.on_progress = [](double done) {
+    if (done > 0.4) throw Killed();
+  };
+  EXPECT_THROW(make("broken", run), Killed);
+  ASSERT_TRUE(fs::exists(folder_ / "broken/trajectories-00000.safetensors"));
+  EXPECT_GT(make("broken").made, 0);
+  EXPECT_TRUE(same_folders("whole", "broken"));
+  // Killed between the two files of a shard, and lost later.
+  for (const char* name : {"trajectories-00001.safetensors", "train-00000.safetensors"}) {
+    ASSERT_EQ(::unlink((folder_ / "broken" / name).c_str()), 0);
+    expect_in(std::string(name) + ": is missing",
+              testing::refusal([&] { trajectories("broken"); }));
+    EXPECT_EQ(make("broken").made, 4);
+    EXPECT_TRUE(same_folders("whole", "broken"));
+  }
+}
+
+TEST_F(PairTrajectories, AreRefusedWhereTheyDoNotBelongOrAreDamaged) {
+  make("a");
+  const std::string name = "a/trajectories-00001.safetensors";
+  const std::string good = read_file(folder_ / name);
+  const auto message = [&] { return testing::refusal([&] { trajectories("a"); }); };
+  std::string bad = good;
+  bad[good.size() / 2] = static_cast<char>(bad[good.size() / 2] ^ 4);
+  write_file_atomically(folder_ / name, bad);
+  expect_in("trajectories-00001.safetensors: its bytes are not those", message());
+  forget_checksums("a");
+  write_file_atomically(folder_ / name, read_file(folder_ / "a/trajectories-00000.safetensors"));
+  expect_in("is not a shard of this set", message());
+  const auto changed = [&](const auto& how) {
+    write_file_atomically(folder_ / name, good);
+    change(name, how);
+    return message();
+  };
+  expect_in("tensor 'slopes' is missing",
+            changed([](TensorFile& f) { f.tensors.erase("slopes"); }));
+  expect_in("steps", changed([](TensorFile& f) { f.tensors["steps"][0] = -1; }));
+  expect_in("steps", changed([](TensorFile& f) { f.tensors["steps"][0] = int64_t{1} << 62; }));
+  expect_in("tensor 'times' must be", changed([](TensorFile& f) { f.tensors["steps"][0] += 1; }));
+  expect_in("must rise", changed([](TensorFile& f) { f.tensors["times"][1] = 7; }));
+  write_file_atomically(folder_ / name, good);
+  EXPECT_EQ(message(), "");
+  plan_.owner.guidance = 2;
+  expect_in("another model or guidance", message());
+  plan_.owner.guidance = 1;
+  plan_.tolerances = {1e-3, 1e-3};
+  expect_in("tolerance.absolute", testing::refusal([&] { make("a"); }));
+  plan_.tolerances = {};
+  plan_.trajectories = 5;
+  expect_in("trajectories is 6 there and 5 here", testing::refusal([&] { make("a"); }));
+  plan_.trajectories = 11;
+  EXPECT_THROW(make("c"), Error) << "there are 10 pairs";
+}
+
+TEST_F(PairTrajectories, GiveTheSolverThatPairsInMemoryGive) {
+  plan_.train.count = 24;
+  plan_.trajectories = 16;
+  plan_.validation = {32, 4};
+  make("a");
+  ModelDistillOptions options;
+  options.nfe = 4;
+  options.iterations = 2;
+  options.training_plan = plan_.train;
+  options.validation_plan = plan_.validation;
+  options.tolerances = plan_.tolerances;
+  options.conditions = conditions;
+  const DistillSummary made = distill(model(), options);
+  EXPECT_EQ(made.start.substr(0, 4), "fit/");
+  options.training = read("a", Split::train);
+  options.training->trajectories = trajectories("a");
+  options.validation = read("a", Split::validation);
+  const DistillSummary from_folder = distill(model(), options);
+  EXPECT_EQ(from_folder.start, made.start);
+  EXPECT_TRUE(from_folder.solver == made.solver);
+  options.training->trajectories = nullptr;
+  EXPECT_FALSE(distill(model(), options).solver == made.solver);
+}
+
+TEST_F(PairStore, FoldersWithoutChecksumsAreReadAndGetThem) {
+  make("a");
+  make("b");
+  forget_checksums("b");
+  EXPECT_TRUE(read_pair_manifest(folder_ / "b").checksums.empty());
+  EXPECT_TRUE(torch::equal(read("b", Split::train).x1, read("a", Split::train).x1));
+  EXPECT_EQ(make("b").made, 0);
+  EXPECT_TRUE(same_folders("a", "b"));
+}
+
 TEST_F(PairStore, ShardsThatDoNotBelongAreRefused) {
   make("a");
+  forget_checksums("a");
   const std::string path = "a/train-00001.safetensors";
   const std::string good = read_file(folder_ / path);
   const auto message = [&] { return testing::refusal([&] { read("a", Split::train); }); };
@@ -262,7 +467,7 @@ TEST_F(PairStore, EveryKeyOfTheManifestIsChecked) {
   };
   EXPECT_EQ(changed(nlohmann::json::object()), "");
   for (const auto& item : good.items()) {
-    if (item.key() == "evaluations") continue;
+    if (item.key() == "evaluations" || item.key() == "checksums") continue;
     expect_in(item.key(), changed({{item.key(), nullptr}}));
   }
   expect_in("newer bespoke", changed({{"version", 2}}));
@@ -273,6 +478,8 @@ TEST_F(PairStore, EveryKeyOfTheManifestIsChecked) {
   expect_in("unknown precision", changed({{"dtype", "float8"}}));
   expect_in("sample_shape", changed({{"sample_shape", {-1}}}));
   expect_in("evaluations.total", changed({{"evaluations", {{"total", "many"}}}}));
+  expect_in("trajectories", changed({{"trajectories", 0}}));
+  expect_in("checksums", changed({{"checksums", 3}}));
   expect_in("did you mean 'train'", changed({{"trian", 1}}));
 }
 
@@ -283,7 +490,7 @@ TEST_F(PairStore, ASampleTheReferenceGivesUpOnIsNamedWithItsSplit) {
     FAIL() << "no sample meets this tolerance";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::diverged);
-    expect_in("train pairs: the reference cannot meet tolerance", error.what());
+    expect_in("of 10 train pairs cannot be finished: the reference cannot meet", error.what());
   }
 }
 

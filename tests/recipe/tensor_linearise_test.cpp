@@ -168,5 +168,51 @@ TEST(TensorFit, RunsOnTheReferencesOwnTrajectories) {
   }
 }
 
+// A mixture that knows which sample it is asked about, and fails for one of them.
+ModelPtr failing_for(int64_t broken) {
+  const ModelPtr sound =
+      mixture_model(testing::small_mixture(), fm_ot_schedule(), Prediction::velocity);
+  const auto f = [=](const torch::Tensor& x, const torch::Tensor& t, const Conditions& conditions) {
+    const torch::Tensor fails = conditions.at("number").eq(broken).unsqueeze(1);
+    return torch::where(fails, torch::full_like(x, std::nan("")), sound->predict(x, t, {}));
+  };
+  return function_model(Prediction::velocity, fm_ot_schedule(), sound->sample_shape(), f,
+                        torch::kDouble);
+}
+
+TEST(TensorDistill, LeavesOutASampleThatIsNotFinite) {
+  ModelDistillOptions options;
+  options.nfe = 4;
+  options.iterations = 2;
+  options.training_plan.count = 24;
+  options.starts = {{"midpoint", testing::start_solver("midpoint", 4)}};
+  options.conditions = [](Split split, int64_t begin, int64_t end) -> Conditions {
+    return {
+        {"number", torch::arange(begin, end, torch::kLong) + (split == Split::train ? 0 : 100)}};
+  };
+  PairSource source;
+  source.seed = options.training_plan.seed;
+  source.count = 24;
+  source.tolerances = options.tolerances;
+  source.conditions = options.conditions(Split::train, 0, 24);
+  Pairs others = make_pairs(failing_for(-1), source);
+  const auto rows = torch::cat({torch::arange(7), torch::arange(8, 24)}).to(torch::kLong);
+  others = {others.x0.index_select(0, rows), others.x1.index_select(0, rows),
+            select(others.conditions, rows), others.evaluations.index_select(0, rows), nullptr};
+  std::vector<int64_t> told;
+  options.on_left_out = [&](Split split, int64_t pair) {
+    EXPECT_EQ(split, Split::train);
+    told.push_back(pair);
+  };
+  const DistillSummary made = distill(failing_for(7), options);
+  EXPECT_EQ(told, std::vector<int64_t>{7});
+  options.training = others;
+  EXPECT_TRUE(distill(failing_for(7), options).solver == made.solver);
+  EXPECT_EQ(told.size(), 1u);
+  options.training.reset();
+  options.starts.clear();
+  EXPECT_EQ(distill(failing_for(7), options).start.substr(0, 4), "fit/");
+}
+
 }  // namespace
 }  // namespace bespoke

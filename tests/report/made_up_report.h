@@ -95,7 +95,7 @@ inline Report made_up_report() {
       "bespoke pairs --model cifar10-fm.json --count 512 --validation 256 -o pairs",
       "bespoke distill --model cifar10-fm.json --pairs pairs --nfe 4-16+4 -o run",
       "bespoke compare --model cifar10-fm.json --nfe 4-24+4 --solvers "
-      "run/bns-nfe8.solver.json,midpoint,dpm++2m,unipc2-bh2,deis-t-ab2,heun,euler --report "
+      "run/bns.solver.json,midpoint,dpm++2m,unipc2-bh2,deis-t-ab2,heun,euler --report "
       "report.html"};
   report.provenance = {
       {"model", "cifar10-fm.json"},

@@ -22,7 +22,7 @@ using testing::small_mixture;
 ReferenceOptions recording(double tolerance) {
   ReferenceOptions options;
   options.tolerances = {tolerance, tolerance};
-  options.record = true;
+  options.record = 1000;
   return options;
 }
 
@@ -195,7 +195,7 @@ TEST(DenseTrajectories, RecordingChangesNothing) {
   const ModelPtr model = mixture_model(small_mixture(), vp_schedule(), Prediction::noise);
   const auto x0 = testing::starting_noise(*model, 5);
   ReferenceOptions plain = recording(1e-5);
-  plain.record = false;
+  plain.record = 0;
   const auto kept = reference(model, x0, {}, recording(1e-5)),
              bare = reference(model, x0, {}, plain);
   EXPECT_TRUE(torch::equal(kept.x, bare.x));
@@ -213,12 +213,30 @@ TEST(DenseTrajectories, ASampleDoesNotDependOnItsBatch) {
   Batching batching;
   batching.batch = 3;
   const auto parts =
-      trajectories_in_batches(model, x0, labels, {1e-5, 1e-5}, batching).trajectories;
+      reference_in_batches(model, x0, labels, {1e-5, 1e-5}, batching, 8).trajectories;
   ASSERT_EQ(parts.count(), 8);
   for (const double t : {0.0, 0.2, 0.77, 1.0}) {
     EXPECT_EQ(all.state_at(t).scalar_type(), torch::kFloat);
     EXPECT_TRUE(torch::equal(all.state_at(t), parts.state_at(t))) << t;
     EXPECT_TRUE(torch::equal(all.velocity_at(t), parts.velocity_at(t))) << t;
+  }
+}
+
+TEST(DenseTrajectories, OnlyTheFirstAreKeptWhereFewAreAskedFor) {
+  const ModelPtr model = mixture_model(small_mixture(), vp_schedule(), Prediction::noise);
+  const auto x0 = testing::starting_noise(*model, 8);
+  const auto all = reference(model, x0, {}, recording(1e-5));
+  Batching batching;
+  batching.batch = 3;
+  for (const int64_t few : {2, 3, 4, 7}) {
+    const auto some = reference_in_batches(model, x0, {}, {1e-5, 1e-5}, batching, few);
+    EXPECT_TRUE(torch::equal(some.x, all.x)) << few;
+    ASSERT_EQ(some.trajectories.count(), few);
+    for (const double t : {0.0, 0.31, 0.9}) {
+      EXPECT_TRUE(torch::equal(some.trajectories.state_at(t),
+                               all.trajectories.state_at(t).slice(0, 0, few)))
+          << few << " at " << t;
+    }
   }
 }
 

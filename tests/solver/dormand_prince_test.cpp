@@ -328,9 +328,27 @@ TEST(DormandPrince, SaysWhereItGivesUp) {
             std::string::npos);
 }
 
+TEST(DormandPrince, GoesOnWithoutASampleWhereThatIsTaken) {
+  const Velocity broken = [](double t, const std::vector<double>& x) {
+    return std::vector<double>{t > 0.5 ? std::nan("") : x[0]};
+  };
+  DormandPrinceOptions options = within(1e-6);
+  options.first_sample = 40;
+  std::vector<int64_t> told;
+  options.on_given_up = [&](int64_t sample, const std::string& why) {
+    told.push_back(sample);
+    EXPECT_NE(why.find(" for sample 41 after "), std::string::npos) << why;
+  };
+  const auto result = PlainRun({growing(1), broken, growing(1)}, {{1}, {1}, {1}}, options).run();
+  EXPECT_EQ(told, std::vector<int64_t>{41});
+  EXPECT_NEAR(result.x[0][0], std::exp(1), 1e-4);
+  EXPECT_EQ(result.x[0][0], result.x[2][0]);
+}
+
 TEST(DormandPrince, RefusesWhatMakesNoSense) {
   EXPECT_EQ(message_of([] { DormandPrince(1, within(0)); }, ErrorKind::usage),
             "tolerances must be positive, found rtol = 0, atol = 0");
+  EXPECT_NE(message_of([] { DormandPrince(1, within(INFINITY)); }, ErrorKind::usage), "");
   DormandPrinceOptions backwards;
   backwards.start = 2;
   EXPECT_NE(message_of([&] { DormandPrince(1, backwards); }, ErrorKind::usage), "");

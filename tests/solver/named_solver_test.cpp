@@ -87,20 +87,20 @@ class NamedSolverTest : public ::testing::Test {
 };
 
 TEST_F(NamedSolverTest, IsTheCataloguesSolver) {
-  EXPECT_TRUE(resolve("dpm++2m", 6).solver == make_solver("dpm++2m", {6, vp_}));
-  EXPECT_TRUE(resolve("unipc3-bh2/lambda-range:from=-3.5,to=4", 6).solver ==
+  EXPECT_TRUE(resolve("dpm++2m", 6).at() == make_solver("dpm++2m", {6, vp_}));
+  EXPECT_TRUE(resolve("unipc3-bh2/lambda-range:from=-3.5,to=4", 6).at() ==
               make_solver("unipc3-bh2", {6, vp_, "lambda-range:from=-3.5,to=4"}));
-  EXPECT_TRUE(resolve("dpm++3m/karras", 6, true).solver ==
+  EXPECT_TRUE(resolve("dpm++3m/karras", 6, true).at() ==
               make_solver("dpm++3m", {6, vp_, "karras", true}));
-  EXPECT_TRUE(resolve("euler@sigma0=1", 6).solver == make_solver("euler", {6, vp_}));
+  EXPECT_TRUE(resolve("euler@sigma0=1", 6).at() == make_solver("euler", {6, vp_}));
 }
 
 TEST_F(NamedSolverTest, RunsInTheCoordinatesOfAnotherSchedule) {
-  EXPECT_TRUE(resolve("midpoint/quadratic@fm-ot", 6).solver ==
+  EXPECT_TRUE(resolve("midpoint/quadratic@fm-ot", 6).at() ==
               make_solver_via(find_solver("midpoint"), {6, vp_, "quadratic"}, fm_ot_schedule()));
-  EXPECT_TRUE(resolve("euler@sigma0=2", 6).solver ==
+  EXPECT_TRUE(resolve("euler@sigma0=2", 6).at() ==
               make_solver_via(find_solver("euler"), {6, vp_}, preconditioned_schedule(vp_, 2)));
-  EXPECT_FALSE(resolve("euler@sigma0=2", 6).solver == make_solver("euler", {6, vp_}));
+  EXPECT_FALSE(resolve("euler@sigma0=2", 6).at() == make_solver("euler", {6, vp_}));
 }
 
 TEST_F(NamedSolverTest, SaysWhatItIsAndWhereItCameFrom) {
@@ -119,9 +119,9 @@ TEST_F(NamedSolverTest, SaysWhatItIsAndWhereItCameFrom) {
 TEST_F(NamedSolverTest, TakesUsersTableausAndRules) {
   const std::string heun = write("heun.json", R"({"a": [[], [1]], "b": [0.5, 0.5], "c": [0, 1]})");
   const std::string ab2 = write("ab2.json", R"({"a": [0, 1], "b": [-0.5, 1.5]})");
-  EXPECT_TRUE(resolve("tableau:" + heun + "/quadratic:end=0.9", 6).solver ==
+  EXPECT_TRUE(resolve("tableau:" + heun + "/quadratic:end=0.9", 6).at() ==
               make_solver("heun", {6, vp_, "quadratic:end=0.9"}));
-  EXPECT_EQ(resolve("multistep:" + ab2, 5).solver.nfe(), 5);
+  EXPECT_EQ(resolve("multistep:" + ab2, 5).at().nfe(), 5);
   const std::string broken = write("broken.json", R"({"a": [[], [1]], "b": [0.5, 0.6]})");
   EXPECT_EQ(message_of("tableau:" + broken, 6, ErrorKind::bad_input).rfind(broken, 0), 0u);
   EXPECT_NE(message_of("tableau:/no/such.json", 6, ErrorKind::bad_input).find("/no/such.json"),
@@ -132,13 +132,28 @@ TEST_F(NamedSolverTest, ReadsFinishedSolversOfThisScheduleAlone) {
   const SolverFile file = resolve("ddim", 5);
   const std::string path = (folder_.path() / "own.solver.json").string();
   write_solver_file(path, file);
-  EXPECT_TRUE(resolve(path, 5).solver == file.solver);
-  EXPECT_TRUE(resolve(path, 0).solver == file.solver);  // as many as it has
-  EXPECT_EQ(message_of(path, 6, ErrorKind::usage),
-            path + " spends 5 evaluations, not the 6 asked for");
+  EXPECT_TRUE(resolve(path, 5).at() == file.at());
+  EXPECT_TRUE(resolve(path, 0).at() == file.at());  // as many as it has
+  EXPECT_EQ(message_of(path, 6, ErrorKind::bad_input),
+            path + ": ddim has no solver of 6 evaluations; it has 5");
   field_.schedule = fm_ot_schedule();
   EXPECT_NE(message_of(path, 5, ErrorKind::bad_input).find("was made for the schedule"),
             std::string::npos);
+}
+
+TEST_F(NamedSolverTest, ChoosesAmongFinishedSolversByNfe) {
+  SolverFile file = resolve("ddim", 5);
+  file.put({resolve("euler", 7).at(), {{"note", "seven"}}});
+  const std::string path = (folder_.path() / "two.solver.json").string();
+  write_solver_file(path, file);
+  EXPECT_TRUE(resolve(path, 5).at() == file.at(5));
+  EXPECT_TRUE(resolve(path, 7).at() == file.at(7));
+  EXPECT_EQ(resolve(path, 7).provenance_of()["note"], "seven");
+  EXPECT_EQ(resolve(path, 7).provenance_of()["made_by"], "catalogue");
+  EXPECT_EQ(message_of(path, 0, ErrorKind::usage),
+            path + ": ddim holds solvers of 5, 7 evaluations; choose one of them");
+  EXPECT_EQ(message_of(path, 6, ErrorKind::bad_input),
+            path + ": ddim has no solver of 6 evaluations; it has 5, 7");
 }
 
 TEST_F(NamedSolverTest, SaysWhatIsWrong) {

@@ -34,16 +34,5 @@ TEST(Noise, IsStandardNormal) {
   EXPECT_NEAR(correlation, 0, 5 / std::sqrt(n / 2));
 }
 
-TEST(Noise, SignsAreFairAndBelongToTheirSample) {
-  const auto signs = random_signs(4, 9, 0, 300, {1000});
-  EXPECT_TRUE(torch::equal(signs.abs(), torch::ones_like(signs)));
-  EXPECT_NEAR(signs.mean().item<double>(), 0, 5 / std::sqrt(3e5));
-  const double neighbours =
-      (signs.slice(1, 1, 1000) * signs.slice(1, 0, 999)).mean().item<double>();
-  EXPECT_NEAR(neighbours, 0, 5 / std::sqrt(3e5));
-  EXPECT_TRUE(torch::equal(random_signs(4, 9, 17, 3, {1000}), signs.slice(0, 17, 20)));
-  EXPECT_FALSE(torch::equal(random_signs(4, 8, 0, 300, {1000}), signs));
-}
-
 }  // namespace
 }  // namespace bespoke

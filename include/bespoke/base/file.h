@@ -12,15 +12,18 @@ namespace bespoke::detail {
 // Whether there is such a file, and it is not a folder.
 bool is_file(const std::filesystem::path& path);
 
-// The whole file; throws a bad-input error that says why it cannot be read.
+// The whole file; throws a bad-input error that says why it cannot be read. Devices and pipes,
+// which may have no end, are none.
 std::string read_file(const std::filesystem::path& path);
 
-// Writes the whole file or nothing: to a temporary beside it, then renamed over it. A reader, a
-// crash or a kill sees the old content or the new, never a part.
-void write_file_atomically(const std::filesystem::path& path, const std::string& content);
+// The same of a file that people write or read, which has at most 64 MiB.
+std::string read_text_file(const std::filesystem::path& path);
 
-// Removes what killed writers of this file left beside it; nobody may be writing it meanwhile.
-void remove_unfinished(const std::filesystem::path& path);
+// Writes the whole file or nothing: to FILE.part beside it, then renamed over it. A reader, a crash
+// or a kill sees the old content or the new, never a part; what a killed writer left is written
+// over by the next. A link stays and what it points to is written. Devices and pipes are written
+// through.
+void write_file_atomically(const std::filesystem::path& path, const std::string& content);
 
 // Makes the folder and those above it that are missing.
 void make_folders(const std::filesystem::path& path);

@@ -14,8 +14,21 @@ namespace bespoke::detail {
 
 void require(bool good, const std::string& where, const std::string& problem);
 
+// More than a hundred levels are refused: what walks a document goes down its levels by recursion.
 nlohmann::json parse_json(const std::string& text, const std::string& source,
                           const std::string& hint);
+
+// The same without a word: discarded where it is no JSON, as the last line of a killed run's log.
+nlohmann::json try_parse_json(const std::string& text);
+
+// As text. Names are bytes, and JSON has to be UTF-8: what is none becomes U+FFFD.
+template <class Json>
+std::string json_text(const Json& value, int indent = -1) {
+  return value.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+// What the library says of a mistake, without the name it has for it.
+std::string plain_words(const nlohmann::json::exception& error);
 
 // Every key of `needed` must be there, every other must be in `optional`.
 void check_keys(const nlohmann::json& object, const std::vector<std::string>& needed,
@@ -38,7 +51,7 @@ auto read_checked(const std::string& source, Read read) {
     const bool named = message.rfind(source, 0) == 0;
     throw Error(ErrorKind::bad_input, named ? message : source + ": " + message);
   } catch (const nlohmann::json::exception& error) {
-    throw bad_input("{}: {}", source, error.what());
+    throw bad_input("{}: {}", source, plain_words(error));
   }
 }
 

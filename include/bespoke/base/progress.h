@@ -25,7 +25,8 @@ class Progress {
   std::chrono::steady_clock::time_point start_, last_;
 };
 
-// From now on Ctrl-C and termination set a flag instead of ending the process at once.
+// From now on Ctrl-C, termination and the end of the terminal set a flag instead of ending the
+// process at once.
 void catch_interrupts();
 bool interrupt_requested();
 void throw_if_interrupted();

@@ -18,10 +18,6 @@ PhiloxBlock philox(const uint32_t counter[4], const uint32_t key[2]);
 // Fills `out` with the standard normal noise of one sample.
 void fill_normal(uint64_t seed, uint64_t index, double* out, int64_t size);
 
-// Fills `out` with independent random signs, -1 or 1. `stream` keeps them apart from the noise of
-// the same seed.
-void fill_signs(uint64_t seed, uint64_t index, uint32_t stream, double* out, int64_t size);
-
 // Independent uniform numbers in (0, 1), for model parameters and choices.
 std::vector<double> uniform_numbers(uint64_t seed, uint32_t stream, size_t count);
 

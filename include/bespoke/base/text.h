@@ -28,6 +28,12 @@ std::vector<int64_t> parse_integer_list(const std::string& text, const std::stri
 // that "x2" is before "x10", everything else by its bytes. Different texts are never equal.
 bool natural_less(const std::string& left, const std::string& right);
 
+// At most so many bytes of it, whole characters of UTF-8, with "..." for the rest.
+std::string shortened(const std::string& text, size_t most);
+
+// The text without anything that a terminal acts on: control characters as "\x1b".
+std::string printable(const std::string& text);
+
 // A count with its thousands apart: "25,000".
 std::string grouped(int64_t count);
 

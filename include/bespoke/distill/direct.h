@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "bespoke/distill/counts.h"
 #include "bespoke/distill/family.h"
-#include "bespoke/distill/gauss_newton.h"
 #include "bespoke/distill/objective.h"
 
 namespace bespoke {
@@ -12,35 +12,54 @@ namespace bespoke {
 // Gauss-Newton on the mean log error with the whole Jacobian of x_n, by differences, on a few
 // samples: no gradient of the model. Every coefficient and time is changed in turn; a change in
 // step i costs the evaluations after it alone, and the columns of the last step are x_0 and u_j
-// themselves. An iteration puts the last step where it is best, moves theta by
+// themselves. An iteration puts the last step where it is best and moves theta by
 //   -(H + damping diag H)^-1 g
-// and keeps the move if it lowers the loss on its samples with the last step refitted.
+// with the damping for which the loss falls most on the judges, these samples and others, with the
+// last step refitted: a few samples are soon fitted too well, and those that were not fitted tell.
 struct DirectOptions {
-  // Samples of an iteration; 0 takes 16, or more where they are small: eight numbers a parameter.
+  // Samples of an iteration; 0 takes 16, beyond 10 evaluations 8, or more where they are small: 16
+  // numbers a parameter.
   int64_t batch = 0;
+  int64_t judges = 0;       // others that judge with them, where there are any; 0 takes 16
   double averaging = 0.7;   // H is averaged over iterations, each weighing this much of the next
   double smoothing = 0.05;  // the floor under |r|^2, of its geometric mean
   double damping = 1e-3;    // at the start
-  double shrink = 10, grow = 4;  // of the damping, after success and failure
-  int attempts = 3;              // dampings tried on one batch
-  // How far a coefficient moves the state after its step, of the state's root mean square: what
-  // suits float32; a model that answers less precisely needs more. And how far a time is moved to
+  int attempts = 5;         // dampings tried at most, a factor of ten apart
+  // How far a coefficient moves the state after its step, of the state's root mean square; 0 takes
+  // what suits the precision of the model's answers (answer_noise). And how far a time is moved to
   // either side, of the smaller gap beside it: networks ripple in t, and wide differences see past
-  // the ripples (docs/experiments.md).
-  double difference = 2e-3;
-  double time_difference = 0.2;
+  // the ripples; 0 takes 0.2 up to 8 evaluations and less beyond (docs/experiments.md).
+  double difference = 0;
+  double time_difference = 0;
 };
 
-// The changes that make up the Jacobian of a solver: all of its coefficients that are not of the
-// last step; times to both sides, where there is room.
-std::vector<Change> jacobian_changes(const NsSolver& solver, const DirectOptions& options);
+// What an iteration hands to the next.
+struct DirectState {
+  double damping = 0;     // 0: not started
+  double difference = 0;  // of coefficients, once it is known
+  Matrix curvature;       // sum over iterations of H e^loss, in the solver's coefficients
+  double weight = 0;      // and of their weights
+};
 
-// Evaluations a sample that linearising by these changes costs, the run itself included.
-int64_t evaluations_of(const std::vector<Change>& changes, int nfe);
+// The changes that make up the Jacobian of a solver of the family at theta: all of its coefficients
+// that theta moves and that are not of the last step; times to both sides, where there is room.
+std::vector<Change> jacobian_changes(const NsSolver& solver, const Matrix& family_jacobian,
+                                     const DirectOptions& options);
 
-// One iteration on theta, on these samples. Returns the loss on them before it, as it was.
+// How far answers of the model are from repeating themselves: the root mean square, of that of
+// samples, by which x_n misses being linear over a change of x_0 so small that a smooth model is
+// linear there. About 1e-6 in float32 and a thousand times that in bfloat16; it also sees a model
+// that answers the same call differently. Costs 3 n forwards a sample, 2 n where `solver` was asked
+// about last.
+double answer_noise(const Objective& objective, const NsSolver& solver,
+                    const std::vector<int64_t>& subset, Counts* counts);
+
+// One iteration on theta, on these samples, judged by those. Returns the loss
+// on the samples before it, as it was. Bad input where answers repeat too badly to take differences
+// of.
 double direct_iteration(const Objective& objective, const Family& family,
                         const DirectOptions& options, const std::vector<int64_t>& batch,
-                        GaussNewtonState& state, std::vector<double>& theta, Counts* counts);
+                        const std::vector<int64_t>& judges, DirectState& state,
+                        std::vector<double>& theta, Counts* counts);
 
 }  // namespace bespoke

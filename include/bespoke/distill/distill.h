@@ -9,8 +9,7 @@
 #include "bespoke/distill/adam.h"
 #include "bespoke/distill/direct.h"
 #include "bespoke/distill/family.h"
-#include "bespoke/distill/fit.h"
-#include "bespoke/distill/levenberg_marquardt.h"
+#include "bespoke/distill/fit_search.h"
 #include "bespoke/distill/objective.h"
 #include "bespoke/distill/state.h"
 #include "bespoke/solver/named_solver.h"
@@ -38,35 +37,29 @@ struct DistillOptions {
   // distils a model fills it in.
   FieldDescription field;
 
-  // Solvers to begin from. Where there are none: for fit and direct the best fit on any of
-  // automatic_grids, without trajectories the nearest of start_candidates on any; for
-  // Levenberg-Marquardt the nearest on each; for Adam and scale-time families plain_starts. Of
-  // several, the best four after the first measurement on the
-  // validation pairs go on, the best two after the second and the best one after the third.
+  // Solvers to begin from. Where there are none: the best of search_fit where trajectories are
+  // known, otherwise the nearest of start_candidates on automatic_grids; for Adam and scale-time
+  // families plain_starts. Of several, the best after the first measurement on the validation pairs
+  // goes on.
   std::vector<NamedSolver> starts;
-  // The result for fewer evaluations: padded it is as good, and automatic starts of
-  // Levenberg-Marquardt include it.
-  std::optional<NsSolver> neighbour;
 
-  Method method = Method::direct;
-  FitOptions fit;
-  int64_t fit_samples = 16;  // true trajectories that starts are fitted to
+  Method method = Method::automatic;
+  FitSearchOptions fit;
   DirectOptions direct;
-  LmOptions lm;
   AdamOptions adam;
 
-  // At most; 0 takes the method's own number: 8 for direct and 60 for Levenberg-Marquardt, which
-  // mostly end by themselves before, 15,000 for Adam.
+  // At most; 0 takes the method's own number: 12 for auto, which mostly ends by itself before, 6
+  // for direct, 15,000 for Adam.
   int64_t iterations = 0;
   int64_t most_iterations() const;
-  // Training forwards at most, 0 for no limit: no iteration begins beyond.
+  // Forwards of the fit and of training at most, 0 for no limit: no iteration begins that would
+  // probably spend more.
   int64_t most_forwards = 0;
-  // Iterations between measurements on the validation pairs; 0 takes the method's own: 1, 3 or 100.
+  // Iterations between measurements on the validation pairs; 0 takes the method's own: 1, or 100
+  // for Adam.
   int64_t validation_interval = 0;
-  // Ends a search after this many measurements in a row without a gain of `least_gain` decibels; 0
-  // takes the method's own, 2 for direct and 4 for Levenberg-Marquardt. Adam runs its schedule to
-  // the end.
-  int patience = 0;
+  // Auto ends after this many measurements in a row without a gain of `least_gain` decibels.
+  int patience = 3;
   double least_gain = 0.05;
 
   uint64_t seed = 0;
@@ -74,6 +67,9 @@ struct DistillOptions {
 
   // Told what is done before the first iteration, and the fraction of it.
   std::function<void(const std::string& what, double fraction)> on_progress;
+
+  // Told of each start as soon as it is measured, before the first iteration.
+  std::function<void(const StartState&, const Counts& screening)> on_start;
 
   // Called after each iteration with a state from which `distill` goes on as if it had not stopped.
   std::function<Verdict(const DistillProgress&, const DistillState&)> on_iteration;

@@ -6,6 +6,7 @@
 
 #include "bespoke/base/matrix.h"
 #include "bespoke/solver/ns_solver.h"
+#include "bespoke/solver/time_rounding.h"
 
 namespace bespoke {
 
@@ -24,6 +25,9 @@ class Family {
 
   virtual std::string name() const = 0;
   virtual int nfe() const = 0;
+
+  // Whether it is every NS solver, up to constraints on the start scale and on times.
+  virtual bool is_bns() const = 0;
   virtual size_t parameter_count() const = 0;
 
   virtual NsSolver solver(const std::vector<double>& theta) const = 0;
@@ -35,13 +39,24 @@ class Family {
   // themselves; empty if they are not free.
   virtual std::vector<size_t> last_step() const = 0;
 
+  // Which entries of theta place the times, where the family rounds them: the others have to follow
+  // where the times came to lie. Empty where times are free.
+  virtual std::vector<size_t> rounded_parameters() const = 0;
+
   // The parameters of a solver to start from. Times are made representable: t_n becomes 1 (it has
   // no effect), and increments of less than a hundredth of the mean are raised to it, which pulls
-  // repeated times (Heun, RK4) apart; t_0 of a BNS solver is raised to a tenth of the mean.
+  // repeated times (Heun, RK4) apart; t_0 of a BNS solver is raised to a tenth of the mean. Where
+  // the start scale is held at 1, another one moves into the coefficients of x_0.
   // Throws a bad-input error where the coefficients are not in the family.
   virtual std::vector<double> parameters(const NsSolver& solver) const = 0;
 };
 using FamilyPtr = std::shared_ptr<const Family>;
+
+// What a solver must be like to run where it will be run.
+struct BnsConstraints {
+  bool unit_start_scale = false;  // the noise is taken as it is
+  TimeRounding times;
+};
 
 // Bespoke Non-Stationary solvers: every NS solver. theta is n + 1 logits, whose softmax is t_0 and
 // the increments of the times after it, then a, b and start_scale as they are. t_0 is free: at t =
@@ -50,7 +65,9 @@ using FamilyPtr = std::shared_ptr<const Family>;
 // sigma_0 preconditioning is a choice of where to start: NS solvers are closed under `fold`, so one
 // trains from a solver made in the coordinates of preconditioned_schedule (make_solver_via), on the
 // model's own velocity.
-FamilyPtr bns_family(int nfe);
+// Where times are rounded the solvers have the rounded ones, and the Jacobian is that of the times
+// before.
+FamilyPtr bns_family(int nfe, const BnsConstraints& constraints = {});
 
 // What a Bespoke Scale-Time solver applies to the transformed field: Euler or midpoint steps.
 enum class ScaleTimeBase { rk1, rk2 };

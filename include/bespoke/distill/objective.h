@@ -12,22 +12,10 @@
 
 namespace bespoke {
 
-// The loss and its local model in the solver's coefficients c (in the order of coefficients_of):
-//   loss(c + d) = loss + <gradient, d> + <d, curvature d> / 2, about.
-struct LocalModel {
+// The loss and its gradient in the solver's coefficients, in the order of coefficients_of.
+struct LossGradient {
   double loss = 0;
   std::vector<double> gradient;
-  Matrix curvature;
-  double floor = 0;               // what was added to |r|^2
-  std::vector<double> last_step;  // the change of the last step, where it was refitted first
-};
-
-struct LocalModelOptions {
-  int probes = 1;                // random sign vectors a sample; 0: no curvature
-  bool refit_last_step = false;  // put the last step where it is best on the subset first
-  double smoothing = 0;          // the floor, of the geometric mean of |r|^2 on the subset
-  uint64_t seed = 0;             // probes are drawn from (seed, stream)
-  uint32_t stream = 0;
 };
 
 // One number of a solver changed a little, to see how x_n changes.
@@ -91,8 +79,8 @@ class Objective {
   virtual LinearModel last_step(const NsSolver& solver, const std::vector<int64_t>& subset,
                                 Counts* counts) const = 0;
 
-  // Whether the true trajectories are known, and a run along them.
-  virtual bool has_trajectories() const = 0;
+  // The true trajectories of the first so many samples are known; and a run along some of them.
+  virtual int64_t trajectories() const = 0;
   virtual std::unique_ptr<StepwiseRun> begin_run(const std::vector<int64_t>& subset,
                                                  Counts* counts) const = 0;
 
@@ -104,12 +92,9 @@ class Objective {
   virtual LinearModel linearise(const NsSolver& solver, const std::vector<int64_t>& subset,
                                 const std::vector<Change>& changes, Counts* counts) const = 0;
 
-  // The loss, smoothed to the mean of log((|r|^2 + floor) / size), its exact gradient on `subset`,
-  // and the Gauss-Newton matrix, the mean of 2 J^T J / (|r|^2 + floor), estimated by probes:
-  // E[(J^T z)(J^T z)^T] = J^T J. Where the last step is refitted, which costs no evaluation, all is
-  // at the refitted solver.
-  virtual LocalModel local_model(const NsSolver& solver, const std::vector<int64_t>& subset,
-                                 const LocalModelOptions& options, Counts* counts) const = 0;
+  // The loss on `subset` and its exact gradient. Needs gradients of the model.
+  virtual LossGradient loss_gradient(const NsSolver& solver, const std::vector<int64_t>& subset,
+                                     Counts* counts) const = 0;
 };
 
 // 0 ... count - 1 of the objective's samples, all of them without a count.
@@ -119,12 +104,12 @@ std::vector<int64_t> first_samples(const Objective& objective, int64_t count);
 // The samples of an iteration: `batch` of `count`, without repetition, from (seed, iteration).
 std::vector<int64_t> draw_batch(uint64_t seed, int64_t iteration, int64_t count, int64_t batch);
 
-// The same with samples that no iteration before had, as long as there are any: one after the
-// other.
+// The same without chance: samples that no iteration before had, as long as there are any, one
+// after the other.
 std::vector<int64_t> fresh_batch(int64_t iteration, int64_t count, int64_t batch);
 
-// The stream of an iteration's probes, apart from that of its batch.
-uint32_t probe_stream(int64_t iteration);
+// Those and so many that follow them, none twice.
+std::vector<int64_t> judges_of(int64_t iteration, int64_t count, int64_t batch, int64_t others);
 
 // Mean PSNR from the mean log error.
 double psnr_of_loss(double loss, double peak = kUnitPeak);

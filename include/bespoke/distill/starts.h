@@ -9,11 +9,20 @@
 
 namespace bespoke {
 
-// The grids automatic starts lie on. Results depend mostly on where a start places its times: the
+// Times evenly spaced in log-SNR, but for a bend: the grid lambda-range.
+struct LogSnrRange {
+  double from, to, bend;
+};
+std::string to_string(const LogSnrRange& range);
+
+// The ranges automatic starts lie on. Results depend mostly on where a start places its times: the
 // optimiser soon finds the coefficients but, since networks ripple in t, hardly moves a time over a
 // ripple. Times do best evenly spaced in log-SNR from where samples begin to show, which with more
 // evaluations is worth knowing ever earlier, and is measured against how far the samples deviate
-// from 0 (docs/experiments.md). Uniform t is for models that are unlike all that was tried.
+// from 0 (docs/experiments.md).
+std::vector<LogSnrRange> automatic_ranges(int nfe, const Schedule& schedule, double data_deviation);
+
+// The grids of these ranges, and uniform t for models that are unlike all that was tried.
 std::vector<std::string> automatic_grids(int nfe, const Schedule& schedule, double data_deviation);
 
 // The methods that are the nearest to some model with few evaluations, on one grid: those of them

@@ -6,16 +6,16 @@
 
 #include "bespoke/distill/adam.h"
 #include "bespoke/distill/counts.h"
-#include "bespoke/distill/gauss_newton.h"
+#include "bespoke/distill/direct.h"
 
 namespace bespoke {
 
 // How a solver is found.
+//   auto    fit, then direct until another iteration is not worth its calls
 //   fit     in closed form from true trajectories, for the best of some sets of times
-//   direct  from there by Gauss-Newton with the whole Jacobian, by differences; no gradients
-//   lm      by Levenberg-Marquardt with gradients of the model
+//   direct  from there by Gauss-Newton with the whole Jacobian, by differences: so many iterations
 //   adam    by the published recipe, with gradients of the model
-enum class Method { fit, direct, levenberg_marquardt, adam };
+enum class Method { automatic, fit, direct, adam };
 std::string to_string(Method method);
 Method parse_method(const std::string& name);
 
@@ -23,9 +23,8 @@ Method parse_method(const std::string& name);
 struct StartState {
   std::string name;
   std::vector<double> theta;
-  std::vector<double> average;    // of theta over iterations; empty before the first
-  int64_t iteration = 0;          // done; all randomness is drawn from (seed, iteration)
-  GaussNewtonState gauss_newton;  // of direct and lm
+  int64_t iteration = 0;  // done; all randomness is drawn from (seed, iteration)
+  DirectState direct;
   AdamState adam;
   double initial_psnr = 0, validation_psnr = 0, best_psnr = 0;
   std::vector<double> best_theta;
@@ -40,7 +39,7 @@ struct DistillState {
   // What it belongs to; a run with other options cannot go on from it.
   std::string family;
   int nfe = 0;
-  Method method = Method::direct;
+  Method method = Method::automatic;
   uint64_t seed = 0;
 
   std::vector<StartState> starts;

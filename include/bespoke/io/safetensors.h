@@ -14,9 +14,11 @@ struct TensorFile {
   std::map<std::string, std::string> metadata;
 };
 
+std::string safetensors_bytes(const TensorFile& file);
 void write_safetensors(const std::filesystem::path& path, const TensorFile& file);
 
-// Checks the header against the file's size before it trusts any of it.
+// Checks the header against the file's size before it trusts any of it; errors begin with `source`.
+TensorFile parse_safetensors(const std::string& content, const std::string& source);
 TensorFile read_safetensors(const std::filesystem::path& path);
 
 }  // namespace bespoke

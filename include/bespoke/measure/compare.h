@@ -17,8 +17,10 @@ namespace bespoke {
 
 struct CompareOptions {
   int64_t batch = 64;
-  Tolerances tolerances;    // of the reference
-  GuidanceWeight guidance;  // what the model is guided with, to count its calls
+  Tolerances tolerances;  // of the reference
+  // What the model is guided with, to count its calls. Over a range, the conditions hold each
+  // sample's own weight, and figures are given by it too.
+  GuidanceWeight guidance;
 
   // What a latent model's samples decode to; null where they are images or sounds themselves.
   std::function<torch::Tensor(const torch::Tensor&)> decode;
@@ -51,12 +53,14 @@ struct ComparisonRow {
   // Where there are features: to the reference's samples, and to the real data. None also where
   // the samples are so far off that their features are not finite.
   std::optional<double> frechet_to_reference, frechet_to_real;
+  std::vector<double> psnr_by_guidance;  // of the samples in each bin; NaN where there is none
   torch::Tensor samples;  // the first `keep`, decoded where they can be, float32 on the CPU
 };
 
 struct Comparison {
-  std::vector<ComparisonRow> rows;   // in the order of the contenders
-  double reference_evaluations = 0;  // mean per sample; a guided one is two model calls
+  std::vector<ComparisonRow> rows;           // in the order of the contenders
+  std::vector<GuidanceRange> guidance_bins;  // none unless guidance is a range
+  double reference_evaluations = 0;          // mean per sample; a guided one is two model calls
   // What the model itself leaves: no solver of it can be expected to come nearer to real data.
   std::optional<double> reference_frechet_to_real;
   torch::Tensor reference_samples;  // as ComparisonRow's samples

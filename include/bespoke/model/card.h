@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -86,6 +87,10 @@ ModelCard read_model_card(const std::filesystem::path& path);
 
 // What the keys allow alone but not together: empty, or the key and what is wrong with it.
 std::string combination_problem(const ModelCard& card);
+
+// How the network counts time and scales its input, as a card says it: {"convention": "index",
+// "levels": 1000, "input_scaling": "edm"}, without what is at its default.
+nlohmann::json describe(const TimeCard& time, InputScaling scaling);
 
 // Our time as the network's, with its derivative.
 Jet network_time(const TimeCard& card, const Schedule& schedule, double t);

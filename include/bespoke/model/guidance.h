@@ -1,5 +1,9 @@
 #pragma once
 
+#include <torch/types.h>
+
+#include <cstdint>
+
 #include "bespoke/model/model.h"
 #include "bespoke/path/guidance_weight.h"
 
@@ -11,6 +15,13 @@ namespace bespoke {
 // half, and conditions without a null value are the same in both. The result is float32 or wider,
 // since the difference would lose what half precision has. Differentiable in x and t, w(t)
 // included. `null_conditions` have a batch of one.
+//
+// Over a range each sample has its own w, the condition kGuidanceCondition: [batch] float64.
 ModelPtr guided_model(ModelPtr model, GuidanceWeight weight, Conditions null_conditions);
+
+// The weights of samples first ... first + count - 1 of a seed, spread evenly over the range: what
+// a sample has depends on its seed and number alone.
+torch::Tensor guidance_weights(const GuidanceRange& range, uint64_t seed, uint64_t first,
+                               int64_t count);
 
 }  // namespace bespoke

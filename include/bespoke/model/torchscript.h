@@ -12,6 +12,9 @@ namespace bespoke {
 struct TorchScriptOptions {
   torch::Device device = torch::kCPU;
   torch::ScalarType dtype = torch::kFloat;  // weights and inputs are converted to it
+  // Called on each sample alone: its numbers are then the same whatever else is computed with it,
+  // which a library's products do not promise of the last bits. Slower.
+  bool one_by_one = false;
 };
 
 // A loaded network, apart from what a card says of it.
@@ -28,6 +31,14 @@ NetworkPtr load_network(const std::filesystem::path& file, const TorchScriptOpti
 torch::Tensor call_network(const ScriptModule& network, const torch::Tensor& x);
 int64_t parameter_count(const ScriptModule& network);
 torch::Device network_device(const ScriptModule& network);
+
+// What its calls so far have shown. Neither does harm: a network is given copies, and what it may
+// still change is copied.
+struct NetworkHabits {
+  bool writes_input;    // it changes the tensors it is given
+  bool returns_buffer;  // it returns a tensor that it keeps
+};
+NetworkHabits network_habits(const ScriptModule& network);
 
 // The network as a card declares it, called as forward(x, time, condition ...) with the conditions
 // in the order of the card. Differentiable in x and, unless the card asks for integer times, in t.

@@ -11,6 +11,10 @@
 
 namespace bespoke {
 
+// What the model's own samples must be known to, so that a solver of so many evaluations is not
+// held back by their errors (docs/experiments.md).
+Tolerances usual_tolerances(int nfe);
+
 // How to distil a solver for a model. Every option has a default that works; `field` is filled in
 // from the model where it has no schedule.
 struct ModelDistillOptions : DistillOptions {
@@ -18,20 +22,23 @@ struct ModelDistillOptions : DistillOptions {
   // their trajectories, as many as these plans say; a method with gradients needs hundreds.
   std::optional<Pairs> training, validation;
   SplitPlan training_plan = {96, 1}, validation_plan = {32, 2};
-  Tolerances tolerances = {1e-4, 1e-4};
+  std::optional<Tolerances> tolerances;  // none: usual_tolerances(nfe)
+  // Told of every pair left out because its x1 is not finite. More than half of them are an Error
+  // (diverged).
+  std::function<void(Split, int64_t pair)> on_left_out;
   // The conditions of pairs made now; null: none.
   PairConditions conditions;
 
   torch::Device device = torch::kCPU;  // where the model computes
   TensorObjectiveOptions objective;
-  // Where memory runs out, graphs are rebuilt instead of kept, then batches are halved, and the
-  // run goes on from its last iteration. Told what it goes on with.
+  // Where memory runs out, batches are halved and the run goes on from its last iteration. Told
+  // what it goes on with.
   std::function<void(const TensorObjectiveOptions&)> on_less_memory;
 };
 
 // Finds the solver of `nfe` evaluations that best reproduces the model's own samples. The model,
-// guided where it is to be, stays as it is; lm and adam need its gradients in x and t, fit and
-// direct only call it.
+// guided where it is to be, stays as it is; adam needs its gradients in x and t, the other methods
+// only call it.
 DistillSummary distill(const ModelPtr& model, const ModelDistillOptions& options = {},
                        DistillState state = {});
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -41,7 +42,8 @@ struct PairPlan {
   bool tf32 = false;                // float32 models multiplied in TF32
   std::string conditions = "none";  // how they were chosen, in words
   SplitPlan train = {520, 1}, validation = {1024, 2};
-  int64_t shard_size = 64;  // pairs in a file
+  int64_t shard_size = 64;   // pairs in a file
+  int64_t trajectories = 0;  // kept too, of the first so many training pairs
 };
 
 // Throws a usage error: counts, tolerances, and two splits that would share their noise.
@@ -53,6 +55,8 @@ struct PairManifest {
   torch::ScalarType dtype = torch::kFloat;  // the model's precision
   std::vector<int64_t> sample_shape;
   std::optional<int64_t> evaluations;  // spent on all pairs; none until all are there
+  // SHA-256 of each file by its name. Folders made before there were any have none.
+  std::map<std::string, std::string> checksums;
 
   const SplitPlan& split(Split which) const;
   int64_t count() const { return plan.train.count + plan.validation.count; }

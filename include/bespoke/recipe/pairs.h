@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "bespoke/model/model.h"
 #include "bespoke/sample/dense_trajectories.h"
@@ -18,7 +20,7 @@ struct Pairs {
   torch::Tensor x0, x1;
   Conditions conditions;
   torch::Tensor evaluations;                              // [count] int64, what each x1 cost
-  std::shared_ptr<const DenseTrajectories> trajectories;  // null where only x1 was kept
+  std::shared_ptr<const DenseTrajectories> trajectories;  // of the first samples; null: of none
 
   int64_t count() const { return x0.size(0); }
   // The same with x0 and x1 on a device, in a type.
@@ -31,7 +33,7 @@ struct PairSource {
   int64_t first = 0, count = 520;
   Conditions conditions;  // [count, ...] each
   Tolerances tolerances;
-  bool trajectories = false;  // keep them too, which the fit needs
+  int64_t trajectories = 0;  // of the first so many, which the fit reads
 };
 
 // How to compute them, which decides none of their bits where the model's do not depend on it.
@@ -39,9 +41,22 @@ struct PairRun {
   int64_t batch = 64;  // samples computed at once
   torch::Device device = torch::kCPU;
   std::function<void(double)> on_progress;  // fraction of what this run has to make, 0 ... 1
+  // Told the number of a pair whose sample the reference cannot finish, and why: its x1 is then
+  // NaN. Where there is none, such a pair is an Error (diverged).
+  std::function<void(int64_t pair, const std::string& why)> on_given_up = {};
 };
 
 // Makes pairs with reference(), on the CPU in the model's state_dtype().
 Pairs make_pairs(const ModelPtr& model, const PairSource& source, const PairRun& run = {});
+
+// The pairs whose x1 is finite, and the numbers of the others.
+struct SoundPairs {
+  Pairs pairs;
+  std::vector<int64_t> left_out;
+};
+
+// Nothing can be learnt from a sample that is not finite, and one such need not be the end. Throws
+// (diverged) where fewer than half are left; `what` names the pairs there.
+SoundPairs leave_out_broken(const Pairs& pairs, const std::string& what);
 
 }  // namespace bespoke

@@ -10,7 +10,6 @@
 #include "bespoke/distill/objective.h"
 #include "bespoke/model/model.h"
 #include "bespoke/recipe/pairs.h"
-#include "bespoke/sample/adjoint.h"
 
 namespace bespoke {
 
@@ -19,8 +18,7 @@ using Decode = std::function<torch::Tensor(const torch::Tensor&)>;
 
 struct TensorObjectiveOptions {
   Decode decode;
-  Memory memory = Memory::low;  // high keeps the graphs of a whole batch
-  int64_t device_batch = 64;    // samples given to the model at once
+  int64_t device_batch = 64;  // samples given to the model at once
 };
 
 // Some samples of the pairs, together on the device.
@@ -48,16 +46,15 @@ class TensorObjective : public Objective {
                                  Counts* counts) const override;
   LinearModel last_step(const NsSolver& solver, const std::vector<int64_t>& subset,
                         Counts* counts) const override;
-  bool has_trajectories() const override { return pairs_.trajectories != nullptr; }
+  int64_t trajectories() const override;
   std::unique_ptr<StepwiseRun> begin_run(const std::vector<int64_t>& subset,
                                          Counts* counts) const override;
   LinearModel linearise(const NsSolver& solver, const std::vector<int64_t>& subset,
                         const std::vector<Change>& changes, Counts* counts) const override;
-  LocalModel local_model(const NsSolver& solver, const std::vector<int64_t>& subset,
-                         const LocalModelOptions& options, Counts* counts) const override;
+  LossGradient loss_gradient(const NsSolver& solver, const std::vector<int64_t>& subset,
+                             Counts* counts) const override;
 
  private:
-  struct Run;
   class Steps;
   using PlainRuns = std::vector<PlainRun>;
   void for_each_chunk(const std::vector<int64_t>& subset,
@@ -70,8 +67,6 @@ class TensorObjective : public Objective {
   std::vector<torch::Tensor> changed_columns(const NsSolver& solver, const PlainRun& run,
                                              const std::vector<Change>& changes,
                                              Counts* counts) const;
-  static double geometric_mean_square(const std::vector<Run>& runs);
-  std::vector<double> refit(std::vector<Run>& runs, double floor) const;
 
   std::shared_ptr<const Field> field_;
   Pairs pairs_;

@@ -15,18 +15,16 @@ struct Batching {
   int64_t first_sample = 0;                 // the number of x0[0] among all samples of a run
   std::function<void(double)> on_progress;  // fraction of all samples done, 0 ... 1
   std::function<void(int64_t)> on_less;     // told each smaller batch
+  // As in ReferenceOptions.
+  std::function<void(int64_t sample, const std::string& why)> on_given_up = {};
 };
 
 // The model's own samples from x0 [count, ...], computed where x0 lies, as reference() returns them
-// but on the CPU.
+// but on the CPU; with the trajectories of the first so many, each three states for each of its
+// steps.
 ReferenceResult reference_in_batches(const ModelPtr& model, const torch::Tensor& x0,
                                      const Conditions& conditions, const Tolerances& tolerances,
-                                     const Batching& batching = {});
-
-// The same with its trajectories: a sample keeps three states for each of its steps.
-ReferenceResult trajectories_in_batches(const ModelPtr& model, const torch::Tensor& x0,
-                                        const Conditions& conditions, const Tolerances& tolerances,
-                                        const Batching& batching = {});
+                                     const Batching& batching = {}, int64_t trajectories = 0);
 
 // The samples of a solver, in the type of its state.
 torch::Tensor sample_in_batches(const NsSolver& solver, const Field& field, const torch::Tensor& x0,

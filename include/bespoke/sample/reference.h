@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "bespoke/model/model.h"
 #include "bespoke/sample/dense_trajectories.h"
@@ -14,13 +15,16 @@ struct ReferenceOptions {
   int64_t most_evaluations = 20000;         // per sample, before it is called diverged
   int64_t first_sample = 0;                 // the number of x0[0] among all samples of a run
   std::function<void(double)> on_progress;  // fraction of the batch's time done, 0 ... 1
-  bool record = false;                      // keep the trajectories; x(1) is the same either way
+  int64_t record = 0;  // keep the trajectories of the first so many; x(1) is the same either way
+  // Told the number of a sample that the reference cannot finish, and why; its x and its trajectory
+  // are then NaN. Where there is none, such a sample is an Error (diverged).
+  std::function<void(int64_t sample, const std::string& why)> on_given_up = {};
 };
 
 struct ReferenceResult {
   torch::Tensor x;                      // [batch, ...] float64
   torch::Tensor evaluations;            // [batch] int64, what each sample spent
-  DenseTrajectories trajectories = {};  // where they were recorded, in the type of x0's state
+  DenseTrajectories trajectories = {};  // those recorded, in the type of x0's state
 };
 
 // DormandPrince on any field over [start, end], in float64. Every sample has steps of its own, so a
@@ -39,6 +43,10 @@ torch::Tensor integrate_fixed(const Field& field, const torch::Tensor& x0,
 // prediction determines nothing is bridged by a first-order step of negligible length.
 ReferenceResult reference(const ModelPtr& model, const torch::Tensor& x0,
                           const Conditions& conditions = {}, const ReferenceOptions& options = {});
+
+// On what its recorded trajectories lie.
+TrajectorySpan trajectory_span(const Model& model, double start = 0, double end = 1);
+
 torch::Tensor reference_fixed(const ModelPtr& model, const torch::Tensor& x0,
                               const Conditions& conditions, int steps, double start = 0,
                               double end = 1);

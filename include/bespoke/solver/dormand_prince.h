@@ -3,6 +3,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <vector>
 
 namespace bespoke {
@@ -25,6 +27,9 @@ struct DormandPrinceOptions {
   double start = 0, end = 1;
   int64_t most_evaluations = 20000;  // per sample, before it is called diverged
   int64_t first_sample = 0;          // what errors call the first sample
+  // Told the number of a sample that cannot go on, and why; it has then arrived. Where there is
+  // none, such a sample ends the run.
+  std::function<void(int64_t sample, const std::string& why)> on_given_up = {};
 };
 
 // The adaptive Runge-Kutta method of Dormand and Prince, 5(4), for many samples at once, each with
@@ -79,8 +84,9 @@ class DormandPrince {
   Combination error() const;
   Combination middle() const;  // the state halfway, of fourth order: see dense_weights
 
-  // Ends the attempt: which samples' steps are accepted. Sets the next step of each. Throws
-  // (diverged) where a sample's steps shrink to nothing or its evaluations run out.
+  // Ends the attempt: which samples' steps are accepted. Sets the next step of each. A sample whose
+  // steps shrink to nothing or whose evaluations run out is given up: throws (diverged) unless
+  // options.on_given_up takes it.
   std::vector<bool> decide(const Values& error_norms);
 
   // Positions in active() of the samples at the end; and, removing those, of the ones that stay.
@@ -102,7 +108,7 @@ class DormandPrince {
   void add_slopes(Combination& sum, const double (&weights)[kStages]) const;
   Combination state_with(const double (&weights)[kStages]) const;
   void set_step(Sample& sample, double step) const;
-  void check(size_t k) const;
+  void give_up_if_stuck(size_t k);
   void expect_one_each(const Values& values) const;
 
   DormandPrinceOptions options_;

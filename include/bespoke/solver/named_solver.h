@@ -33,8 +33,11 @@ std::vector<std::string> split_solver_names(const std::string& list);
 // user's file.
 CatalogueEntry entry_of(const SolverName& name);
 
-// The solver of `nfe` evaluations for this field. A finished one must be for its schedule and spend
-// `nfe`, where that is not 0.
+// A file of finished solvers, which must be for the schedule of this field.
+SolverFile read_finished(const std::string& path, const FieldDescription& field);
+
+// A file of one solver, that of `nfe` evaluations for this field. Finished ones are chosen by
+// `nfe`, where it is not 0, as SolverFile::at chooses them.
 SolverFile resolve_solver(const SolverName& name, int nfe, const FieldDescription& field,
                           bool lower_order_final = false);
 

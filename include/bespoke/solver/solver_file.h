@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "bespoke/path/guidance_weight.h"
 #include "bespoke/path/prediction.h"
@@ -11,26 +12,55 @@
 
 namespace bespoke {
 
-// What the solver was made for. It runs on the velocity of any model on this path; the
-// prediction and guidance say which field it was tuned to.
+// What the solvers were made for. They run on the velocity of any model on this path; the
+// prediction and guidance say which field they were tuned to.
 struct FieldDescription {
   Prediction prediction = Prediction::velocity;
   SchedulePtr schedule;
   GuidanceWeight guidance;
+  // How the network counts time and scales its input, as its card says it; null where unknown. Only
+  // programs that call the network themselves need it.
+  nlohmann::json time = nullptr;
 };
 
-// A *.solver.json: the solver, what it is for and where it came from. Preconditioning is folded
-// into the coefficients, so whoever runs it needs nothing but u.
+// One solver of a file, with what is to be said of it alone.
+struct FiledSolver {
+  NsSolver solver;
+  nlohmann::json provenance = nlohmann::json::object();
+};
+
+// A *.solver.json: solvers of one field, one for each number of evaluations, what they are for and
+// where they came from. Preconditioning is folded into the coefficients, so whoever runs one needs
+// nothing but u.
 struct SolverFile {
   std::string name;
-  NsSolver solver;
   FieldDescription field;
+  std::vector<FiledSolver> solvers;                      // by rising NFE, each once
   nlohmann::json provenance = nlohmann::json::object();  // free-form, for people and reports
+
+  std::vector<int> nfes() const;
+  bool has(int nfe) const;
+
+  // The solver of `nfe` evaluations; 0 is the only one there is. A missing one is bad input, and
+  // none asked for where there are several a usage error, that names those that are there.
+  const NsSolver& at(int nfe = 0) const;
+  // What is known of where that solver came from: of the file, then of the solver.
+  nlohmann::json provenance_of(int nfe = 0) const;
+  // The file with that solver alone.
+  SolverFile only(int nfe = 0) const;
+
+  // Puts a solver in its place, instead of one with as many evaluations.
+  void put(FiledSolver solver);
+
+  // Throws a bad-input error: no solver, one that makes no sense, or NFE that do not rise.
+  void validate() const;
 };
 
+// Always of version 2.
 std::string to_json_text(const SolverFile& file);
 
-// Reads and checks everything; `source` names the file in messages. Numbers round-trip exactly.
+// Reads versions 1 and 2 and checks everything; `source` names the file in messages. Numbers
+// round-trip exactly.
 SolverFile parse_solver_file(const std::string& text, const std::string& source);
 
 SolverFile read_solver_file(const std::filesystem::path& path);

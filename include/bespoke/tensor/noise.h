@@ -14,9 +14,4 @@ namespace bespoke {
 torch::Tensor normal_noise(uint64_t seed, uint64_t first, int64_t count,
                            const std::vector<int64_t>& shape);
 
-// [count, shape...] float64 of independent random signs, -1 or 1: samples first ... first + count -
-// 1 of (seed, stream).
-torch::Tensor random_signs(uint64_t seed, uint32_t stream, uint64_t first, int64_t count,
-                           const std::vector<int64_t>& shape);
-
 }  // namespace bespoke

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "bespoke/distill/family.h"
+#include "bespoke/distill/fit.h"
+#include "bespoke/path/schedule.h"
+#include "bespoke/solver/named_solver.h"
+
+namespace bespoke {
+
+// Where to look for the times of a fit: a fit of given times costs n forwards a sample and nothing
+// else, so that many can be tried. First uniform t and some ranges of log-SNR; then the best
+// range's ends and bend are moved in turn, by less where that gains nothing.
+struct FitSearchOptions {
+  FitOptions fit;
+  int64_t samples = 16;  // the first ones, as far as their trajectories are known
+  int rounds = 2;        // of moving each of the three numbers up or down
+};
+
+// The best fit on any times tried; times on which a solver diverges are passed over. The family
+// says which times there are. An Error (diverged) where no fit is finite.
+NamedSolver search_fit(const Objective& objective, const Family& family, const Schedule& schedule,
+                       const FitSearchOptions& options, Counts* counts,
+                       const std::function<void(double)>& on_progress = nullptr);
+
+}  // namespace bespoke

@@ -1,0 +1,119 @@
+#include "bespoke/distill/fit_search.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "bespoke/base/error.h"
+#include "bespoke/distill/starts.h"
+#include "bespoke/solver/grid.h"
+
+namespace bespoke {
+
+namespace {
+
+// Times as the family has them: a fit to others would not be one to where it is evaluated.
+std::vector<double> representable(const Family& family, const std::vector<double>& times) {
+  NsSolver solver;
+  solver.times = times;
+  solver.a.assign(times.size() - 1, 0);
+  for (size_t i = 0; i + 1 < times.size(); ++i) solver.b.emplace_back(i + 1, 0.0);
+  return family.solver(family.parameters(solver)).times;
+}
+
+bool has_start_scale(const Family& family) {
+  const Matrix jacobian = family.jacobian(std::vector<double>(family.parameter_count(), 0));
+  for (size_t j = 0; j < jacobian.columns; ++j) {
+    if (jacobian(jacobian.rows - 1, j) != 0) return true;
+  }
+  return false;
+}
+
+class Search {
+ public:
+  Search(const Objective& objective, const Family& family, const Schedule& schedule,
+         const FitSearchOptions& options, Counts* counts)
+      : objective_(objective),
+        family_(family),
+        schedule_(schedule),
+        fit_(options.fit),
+        samples_(first_samples(objective, std::min(options.samples, objective.trajectories()))),
+        counts_(counts) {
+    fit_.free_start_scale = fit_.free_start_scale && has_start_scale(family);
+  }
+
+  // Whether the fit on this grid is the best so far.
+  bool improves(const std::string& grid) {
+    try {
+      const auto times = representable(family_, make_grid(grid, family_.nfe(), schedule_));
+      const FittedSolver fitted = fit_solver(objective_, samples_, times, fit_, counts_);
+      if (!(fitted.loss < least_)) return false;
+      least_ = fitted.loss;
+      best_ = {"fit/" + grid, fitted.solver};
+      return true;
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::diverged) problem_ = error.what();
+      // A range moved beyond what the schedule can tell apart is no grid.
+      if (error.kind() != ErrorKind::diverged && error.kind() != ErrorKind::usage) throw;
+      return false;
+    }
+  }
+
+  NamedSolver best() const {
+    if (best_.name.empty()) throw Error(ErrorKind::diverged, problem_);
+    return best_;
+  }
+
+ private:
+  const Objective& objective_;
+  const Family& family_;
+  const Schedule& schedule_;
+  FitOptions fit_;
+  std::vector<int64_t> samples_;
+  Counts* counts_;
+  double least_ = std::numeric_limits<double>::infinity();
+  NamedSolver best_;
+  std::string problem_ = "no fit has a finite error";
+};
+
+// One of the three numbers of a range, and how far it is moved next.
+struct Dimension {
+  double LogSnrRange::*number;
+  double step;
+};
+
+}  // namespace
+
+NamedSolver search_fit(const Objective& objective, const Family& family, const Schedule& schedule,
+                       const FitSearchOptions& options, Counts* counts,
+                       const std::function<void(double)>& on_progress) {
+  Search search(objective, family, schedule, options, counts);
+  const auto ranges = automatic_ranges(family.nfe(), schedule, objective.data_deviation());
+  std::optional<LogSnrRange> at;
+  search.improves("uniform-t");
+  // Every second range: moving them reaches those between.
+  for (size_t k = 0; k < ranges.size(); k += 2) {
+    if (search.improves(to_string(ranges[k]))) at = ranges[k];
+  }
+  std::vector<Dimension> dimensions = {
+      {&LogSnrRange::from, 0.4}, {&LogSnrRange::to, 0.6}, {&LogSnrRange::bend, 0.2}};
+  for (int round = 0; at && round < options.rounds; ++round) {
+    for (Dimension& dimension : dimensions) {
+      bool moved = false;
+      for (const double sign : {1.0, -1.0}) {
+        LogSnrRange next = *at;
+        next.*dimension.number += sign * dimension.step;
+        if (!search.improves(to_string(next))) continue;
+        at = next;
+        moved = true;
+        break;
+      }
+      if (!moved) dimension.step /= 2;
+    }
+    if (on_progress) on_progress(static_cast<double>(round + 1) / options.rounds);
+  }
+  return search.best();
+}
+
+}  // namespace bespoke

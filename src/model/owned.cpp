@@ -1,0 +1,13 @@
+#include "owned.h"
+
+#include <torch/torch.h>
+
+namespace bespoke::detail {
+
+bool is_owned(const torch::Tensor& tensor) {
+  return tensor.use_count() == 1 && tensor.has_storage() && tensor.storage().use_count() == 1;
+}
+
+torch::Tensor owned(torch::Tensor tensor) { return is_owned(tensor) ? tensor : tensor.clone(); }
+
+}  // namespace bespoke::detail

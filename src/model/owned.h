@@ -1,0 +1,14 @@
+#pragma once
+
+#include <torch/types.h>
+
+namespace bespoke::detail {
+
+// Whether nobody else can write to the tensor's numbers: it and its storage have this one owner. A
+// network may return a buffer that it fills again in the next call.
+bool is_owned(const torch::Tensor& tensor);
+
+// The tensor itself where it is owned, which costs nothing, and otherwise a copy.
+torch::Tensor owned(torch::Tensor tensor);
+
+}  // namespace bespoke::detail

@@ -1,0 +1,86 @@
+#include "pair_steps.h"
+
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "bespoke/base/json_checks.h"
+#include "pair_shard.h"
+
+namespace bespoke::detail {
+
+namespace {
+
+constexpr char kSteps[] = "steps";
+constexpr int64_t kMostSteps = int64_t{1} << 32;  // sums stay far from overflow
+
+std::vector<torch::Tensor> rows_of(const torch::Tensor& all, int64_t begin, int64_t count) {
+  return all.slice(0, begin, begin + count).unbind();
+}
+
+}  // namespace
+
+TensorFile joined_steps(const std::vector<RecordedSteps>& samples) {
+  std::vector<int64_t> counts;
+  std::vector<double> times;
+  std::vector<torch::Tensor> states, slopes, middles;
+  const auto append = [](auto& all, const auto& some) {
+    all.insert(all.end(), some.begin(), some.end());
+  };
+  for (const RecordedSteps& sample : samples) {
+    counts.push_back(static_cast<int64_t>(sample.middles.size()));
+    append(times, sample.times);
+    append(states, sample.states);
+    append(slopes, sample.slopes);
+    append(middles, sample.middles);
+  }
+  TensorFile file;
+  file.tensors = {{kSteps, torch::tensor(counts, torch::kLong)},
+                  {"times", torch::tensor(times, torch::kDouble)},
+                  {"states", torch::stack(states)},
+                  {"slopes", torch::stack(slopes)},
+                  {"middles", torch::stack(middles)}};
+  return file;
+}
+
+std::vector<RecordedSteps> separate_steps(const TensorFile& file, int64_t samples,
+                                          const PairManifest& manifest, const std::string& source) {
+  const torch::Tensor counts = checked_tensor(file, kSteps, {samples}, torch::kLong, source);
+  int64_t steps = 0;
+  for (int64_t k = 0; k < samples; ++k) {
+    const int64_t own = counts[k].item<int64_t>();
+    require(own >= 1 && own < kMostSteps, source,
+            fmt::format("sample {} has {} steps, at least 1 is needed", k, own));
+    steps += own;
+  }
+  const auto shaped = [&](const char* name, int64_t rows) {
+    return checked_tensor(file, name, with_count(rows, manifest.sample_shape),
+                          manifest.state_dtype(), source);
+  };
+  const torch::Tensor times =
+      checked_tensor(file, "times", {steps + samples}, torch::kDouble, source);
+  const torch::Tensor states = shaped("states", steps + samples);
+  const torch::Tensor slopes = shaped("slopes", steps + samples);
+  const torch::Tensor middles = shaped("middles", steps);
+  std::vector<RecordedSteps> result;
+  int64_t end = 0, middle = 0;
+  for (int64_t k = 0; k < samples; ++k) {
+    const int64_t own = counts[k].item<int64_t>();
+    const double* first = times.data_ptr<double>() + end;
+    RecordedSteps sample;
+    sample.times.assign(first, first + own + 1);
+    require(std::is_sorted(sample.times.begin(), sample.times.end()), source,
+            fmt::format("the times of sample {} must rise", k));
+    sample.states = rows_of(states, end, own + 1);
+    sample.slopes = rows_of(slopes, end, own + 1);
+    sample.middles = rows_of(middles, middle, own);
+    result.push_back(std::move(sample));
+    end += own + 1;
+    middle += own;
+  }
+  return result;
+}
+
+}  // namespace bespoke::detail

@@ -1,0 +1,70 @@
+#include "bespoke/distill/fit_search.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "bespoke/solver/grid.h"
+#include "plain_problem.h"
+
+namespace bespoke {
+namespace {
+
+using testing::PlainObjective;
+
+double fitted_loss(const PlainObjective& objective, const std::string& grid, int nfe) {
+  Counts counts;
+  return fit_solver(objective, first_samples(objective, 8), make_grid(grid, nfe, *vp_schedule()),
+                    {}, &counts)
+      .loss;
+}
+
+TEST(FitSearch, FindsTimesNoWorseThanAnyItBeganWith) {
+  const PlainObjective objective(testing::plain_mixture(), vp_schedule(), 24, 1);
+  Counts few, more;
+  FitSearchOptions options;
+  options.samples = 8;
+  options.rounds = 0;
+  const FamilyPtr family = bns_family(4);
+  const NamedSolver begun = search_fit(objective, *family, *vp_schedule(), options, &few);
+  options.rounds = 2;
+  const NamedSolver found = search_fit(objective, *family, *vp_schedule(), options, &more);
+  const auto loss = [&](const NamedSolver& solver) {
+    return fitted_loss(objective, solver.name.substr(solver.name.find('/') + 1), 4);
+  };
+  for (const auto& grid : {std::string("uniform-t"), begun.name.substr(4)}) {
+    EXPECT_LE(loss(found), fitted_loss(objective, grid, 4));
+  }
+  EXPECT_LT(loss(found), loss(begun) - 0.1);
+  // Every set of times costs n forwards a sample; at most six a round are tried.
+  EXPECT_EQ(few.forwards % (8 * 4), 0);
+  EXPECT_LE(more.forwards, few.forwards + 2 * 6 * 8 * 4);
+}
+
+TEST(FitSearch, KeepsToTheFamilysConstraints) {
+  const PlainObjective objective(testing::plain_mixture(), vp_schedule(), 24, 1);
+  Counts counts;
+  const FamilyPtr family = bns_family(5, {true, {TimeRounding::Kind::integer, 100}});
+  FitSearchOptions options;
+  options.samples = 8;
+  options.rounds = 1;
+  const NamedSolver found = search_fit(objective, *family, *vp_schedule(), options, &counts);
+  EXPECT_EQ(found.solver.start_scale, 1);
+  for (const double t : found.solver.times) EXPECT_NEAR(100 * t, std::round(100 * t), 1e-9);
+  const NsSolver kept = family->solver(family->parameters(found.solver));
+  for (size_t i = 0; i < 5; ++i) EXPECT_NEAR(kept.times[i], found.solver.times[i], 1e-12);
+  EXPECT_EQ(kept.b, found.solver.b);
+}
+
+TEST(FitSearch, KnowsOnlySomeTrajectories) {
+  PlainObjective objective(testing::plain_mixture(), vp_schedule(), 24, 1);
+  objective.know_trajectories(9);
+  Counts counts;
+  FitSearchOptions options;
+  options.rounds = 0;
+  search_fit(objective, *bns_family(4), *vp_schedule(), options, &counts);
+  EXPECT_EQ(counts.forwards % (9 * 4), 0);
+}
+
+}  // namespace
+}  // namespace bespoke
