@@ -48,7 +48,7 @@ Arguments split_words(const std::string& text, const DemoCommandOptions& options
 Arguments distill_step(const DemoCommandOptions& options) {
   const bool begun = is_file(std::filesystem::path(options.output) / "run/options.json");
   return split_words(
-      std::string("distill --model {model} --nfe 8 --samples 48 --iterations 3 -o {output}/run") +
+      std::string("distill --model {model} --nfe 8 --samples 48 --calls 11000 -o {output}/run") +
           (begun ? " --resume" : ""),
       options);
 }
@@ -56,8 +56,8 @@ Arguments distill_step(const DemoCommandOptions& options) {
 // 72 samples: more than the 64 features, which a covariance needs.
 Arguments compare_step(const DemoCommandOptions& options) {
   return split_words(
-      std::string("compare --model {model} --cond y=0-9 --count 72 --tolerance 1e-4 --nfe 4,8,16 "
-                  "--solvers euler,midpoint,heun,dpm++2m,unipc2-bh2,best,"
+      std::string("compare --model {model} --cond y=0-9 --count 72 --tolerance 1e-4 --nfe 8 "
+                  "--solvers euler,midpoint,dpm++2m,unipc2-bh2,best,"
                   "{output}/run/bns.solver.json --features {features} "
                   "--report {output}/report.html") +
           (charts_are_built() ? " --png {output}/pictures" : ""),
@@ -75,11 +75,11 @@ void run_demo(const DemoCommandOptions& options) {
   forget_invocations();  // a report names the commands below instead
   fmt::print(
       "Bespoke makes a small image model, {}, sample faster: 8 model evaluations instead of\n"
-      "about eighty, with a solver made for it. Two or three minutes on two CPU cores.\n",
+      "about eighty, with a solver made for it. A minute on two CPU cores.\n",
       options.model);
   run_step(
-      "1. The model's own samples, by an adaptive solver, and the solver of 8 evaluations that\n"
-      "   comes nearest to them, found by calling the model alone:",
+      "1. The model's own samples, by an adaptive solver; a solver of 8 evaluations fitted to them\n"
+      "   in closed form; and what a few iterations make of it, all by calling the model alone:",
       distill_step(options));
   run_step(
       "2. How near it, the usual solvers and the best of all the catalogue come, on other noise:",

@@ -140,9 +140,8 @@ std::string describe_progress(const DistillProgress& progress) {
 
 // A solver that can be used already, after seconds.
 void say_start(const StartState& start, const Counts& screening, int nfe) {
-  fmt::print("{} NFE: {:.2f} dB from {}, {} calls\n", nfe, start.initial_psnr, start.name,
-             grouped(screening.forwards));
-  std::fflush(stdout);
+  say("{} NFE: {:.2f} dB from {}, {} calls", nfe, start.initial_psnr, start.name,
+      grouped(screening.forwards));
 }
 
 // What the next distillation need not find out again.

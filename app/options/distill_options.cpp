@@ -42,9 +42,7 @@ FamilyPtr make_family(const DistillCommandOptions& options, int nfe) {
 DirectOptions parse_direct(const std::string& text) {
   DirectOptions options;
   const Spec spec = Spec::parse(text.empty() ? "direct" : "direct:" + text);
-  spec.allow_only(
-      {"averaging", "smoothing", "damping", "attempts", "judges", "difference", "time_difference"});
-  options.averaging = spec.number("averaging", options.averaging);
+  spec.allow_only({"smoothing", "damping", "attempts", "judges", "difference", "time_difference"});
   options.smoothing = spec.number("smoothing", options.smoothing);
   options.damping = spec.number("damping", options.damping);
   options.attempts = static_cast<int>(spec.integer("attempts", options.attempts));
@@ -98,7 +96,7 @@ void DistillCommandOptions::add_to(CLI::App& command) {
                   "free, or as whoever runs the solver rounds them: integer, integer:LEVELS, bf16")
       ->capture_default_str();
   command.add_option("--direct", direct,
-                     "settings of auto and direct, KEY=VALUE,...: judges, averaging, smoothing, "
+                     "settings of auto and direct, KEY=VALUE,...: judges, smoothing, "
                      "damping, attempts, "
                      "difference, time_difference (docs/distillation.md)");
   command.add_option("--adam-decay", adam_decay, "polynomial (rate 5e-4) or cosine (rate 1e-4)")

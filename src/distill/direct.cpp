@@ -7,7 +7,7 @@
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/mean.h"
-#include "gauss_newton_step.h"
+#include "damped_step.h"
 
 namespace bespoke {
 
@@ -281,12 +281,10 @@ double direct_iteration(const Objective& objective, const Family& family,
   const auto changes = jacobian_changes(solver, jacobian, options);
   LinearModel linear = objective.linearise(solver, batch, changes, counts);
   linear.floor = refitted.floor();
-  const double loss = linear.loss(std::vector<double>(linear.columns(), 0));
   const LinearModelSlope slope =
       in_coefficients(slope_of(linear), column_indices(changes, solver.nfe()), solver.nfe());
   const std::vector<double> gradient = transposed_product(jacobian, slope.gradient);
-  const Matrix hessian =
-      congruence(averaged_curvature(slope.curvature, loss, options.averaging, state), jacobian);
+  const Matrix hessian = congruence(slope.curvature, jacobian);
 
   Refitted judged(objective, family, judges, counts);
   std::vector<double> unmoved = theta;

@@ -207,19 +207,21 @@ class Distillation {
   // Whether another iteration would spend more than there is.
   bool beyond_budget() const {
     const int64_t spent = state_.screening.forwards + state_.training.forwards;
-    return options_.most_forwards > 0 && spent + iteration_forwards() > options_.most_forwards;
+    const int64_t polishing = iterates_directly() ? training_.count() * family_->nfe() : 0;
+    return options_.most_forwards > 0 &&
+           spent + iteration_forwards() + polishing > options_.most_forwards;
   }
 
-  // What an iteration costs, about: a Jacobian on the batch and three dampings on the judges.
+  // What an iteration costs at most: a Jacobian on the batch and all dampings on the judges.
   int64_t iteration_forwards() const {
-    constexpr int64_t kDampings = 3;
+    const int64_t runs = options_.direct.attempts + 1;
     const int64_t n = family_->nfe();
     if (adam()) return n * options_.adam.batch;
     int64_t jacobian = 2 * n + n * (n + 1);
     for (int64_t i = 0; i + 1 < n; ++i) jacobian += (i + 2) * (n - 1 - i);
     const int64_t count = training_.count();
     return std::min(count, direct_batch()) * jacobian +
-           std::min(count, direct_batch() + other_judges()) * n * kDampings;
+           std::min(count, direct_batch() + other_judges()) * n * runs;
   }
 
   double advance_by_method(StartState& start) {
@@ -374,12 +376,11 @@ void DistillOptions::validate() const {
         "the fit needs at least one sample, rounds >= 0 and smoothing >= 0, found {}, {} and {}",
         fit.samples, fit.rounds, fit.fit.smoothing);
   }
-  const auto fraction = [](double value) { return value >= 0 && value < 1; };
-  if (direct.batch < 0 || direct.judges < 0 || direct.attempts < 1 || !fraction(direct.averaging) ||
-      !(direct.smoothing >= 0) || !(direct.damping > 0) || !(direct.difference >= 0) ||
+  if (direct.batch < 0 || direct.judges < 0 || direct.attempts < 1 || !(direct.smoothing >= 0) ||
+      !(direct.damping > 0) || !(direct.difference >= 0) ||
       !(direct.time_difference >= 0 && direct.time_difference < 0.5)) {
     throw usage_error(
-        "direct needs batch, judges and difference >= 0, attempts >= 1, averaging in [0, 1), "
+        "direct needs batch, judges and difference >= 0, attempts >= 1, "
         "smoothing >= 0, damping > 0 and time_difference in [0, 0.5)");
   }
   if (iterations < 0 || most_forwards < 0 || validation_interval < 0 || patience < 1) {

@@ -20,29 +20,6 @@ constexpr char kFormat[] = "bespoke-distillation";
 constexpr int kVersion = 3;
 constexpr const char* kMethodNames[] = {"auto", "fit", "direct", "adam"};
 
-// A symmetric matrix by its lower triangle.
-json triangle(const Matrix& matrix) {
-  json values = json::array();
-  for (size_t i = 0; i < matrix.rows; ++i) {
-    for (size_t j = 0; j <= i; ++j) values.push_back(matrix(i, j));
-  }
-  return values;
-}
-
-Matrix from_triangle(const json& values) {
-  size_t size = 0;
-  while (size * (size + 1) / 2 < values.size()) ++size;
-  if (size * (size + 1) / 2 != values.size()) throw bad_input("the curvature is not a triangle");
-  Matrix matrix(size, size);
-  size_t next = 0;
-  for (size_t i = 0; i < size; ++i) {
-    for (size_t j = 0; j <= i; ++j) {
-      matrix(i, j) = matrix(j, i) = values[next++].get<double>();
-    }
-  }
-  return matrix;
-}
-
 json to_json(const Counts& counts) {
   return {{"forwards", counts.forwards}, {"vjps", counts.vjps}};
 }
@@ -57,8 +34,6 @@ json to_json(const StartState& start) {
           {"iteration", start.iteration},
           {"damping", start.direct.damping},
           {"difference", start.direct.difference},
-          {"curvature", triangle(start.direct.curvature)},
-          {"curvature_weight", start.direct.weight},
           {"adam_first", start.adam.first},
           {"adam_second", start.adam.second},
           {"initial_psnr", start.initial_psnr},
@@ -77,8 +52,6 @@ StartState start_from(const json& value) {
   value.at("iteration").get_to(start.iteration);
   value.at("damping").get_to(start.direct.damping);
   value.at("difference").get_to(start.direct.difference);
-  start.direct.curvature = from_triangle(value.at("curvature"));
-  value.at("curvature_weight").get_to(start.direct.weight);
   value.at("adam_first").get_to(start.adam.first);
   value.at("adam_second").get_to(start.adam.second);
   value.at("initial_psnr").get_to(start.initial_psnr);

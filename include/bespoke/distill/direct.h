@@ -21,7 +21,6 @@ struct DirectOptions {
   // numbers a parameter.
   int64_t batch = 0;
   int64_t judges = 0;       // others that judge with them, where there are any; 0 takes 16
-  double averaging = 0.7;   // H is averaged over iterations, each weighing this much of the next
   double smoothing = 0.05;  // the floor under |r|^2, of its geometric mean
   double damping = 1e-3;    // at the start
   int attempts = 5;         // dampings tried at most, a factor of ten apart
@@ -37,8 +36,6 @@ struct DirectOptions {
 struct DirectState {
   double damping = 0;     // 0: not started
   double difference = 0;  // of coefficients, once it is known
-  Matrix curvature;       // sum over iterations of H e^loss, in the solver's coefficients
-  double weight = 0;      // and of their weights
 };
 
 // The changes that make up the Jacobian of a solver of the family at theta: all of its coefficients

@@ -52,8 +52,8 @@ struct DistillOptions {
   // for direct, 15,000 for Adam.
   int64_t iterations = 0;
   int64_t most_iterations() const;
-  // Forwards of the fit and of training at most, 0 for no limit: no iteration begins that would
-  // probably spend more.
+  // Forwards of the fit and of training at most, 0 for no limit: no iteration begins that might
+  // spend more.
   int64_t most_forwards = 0;
   // Iterations between measurements on the validation pairs; 0 takes the method's own: 1, or 100
   // for Adam.

@@ -1,24 +1,9 @@
-#include "gauss_newton_step.h"
+#include "damped_step.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 namespace bespoke::detail {
-
-Matrix averaged_curvature(const Matrix& curvature, double loss, double averaging,
-                          DirectState& state) {
-  if (state.weight == 0) state.curvature = Matrix(curvature.rows, curvature.columns);
-  const double scale = std::exp(loss);
-  state.weight = averaging * state.weight + 1;
-  Matrix result = curvature;
-  for (size_t i = 0; i < result.values.size(); ++i) {
-    double& sum = state.curvature.values[i];
-    sum = averaging * sum + scale * curvature.values[i];
-    result.values[i] = sum / (state.weight * scale);
-  }
-  return result;
-}
 
 std::vector<double> damped_step(const Matrix& hessian, double damping, const Family& family,
                                 const std::vector<double>& gradient) {
