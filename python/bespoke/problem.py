@@ -90,6 +90,7 @@ class Problem:
             options.add_start(solver.name, solver.core)
         search = _Search(self, options, name)
         search.budget = calls
+        search.starts = max(1, len(starts or []))
         return search.run(progress)
 
     def samples(self, shown: Progress) -> Tuple[Samples, Samples]:
@@ -142,6 +143,7 @@ class _Search:
         self.options = options
         self.name = name
         self.budget: Optional[int] = None
+        self.starts = 1
 
     def run(self, progress: ProgressLike) -> Result:
         problem, began = self.problem, time.monotonic()
@@ -164,9 +166,9 @@ class _Search:
         field = self.problem.field
         # A guided evaluation is two calls.
         left = (budget - self.problem.reference_calls) * field.evaluations / max(1, field.calls)
-        # Measured at the start, after each iteration and, with the last step fitted to all samples,
-        # at the end; there on the training samples too.
-        measured = (self.options.most_iterations + 2) * validation.count + 2 * training.count
+        # Starts are measured, the first iteration, which pays for the next, and the end, where the
+        # last step is fitted to all samples; there on the training samples too.
+        measured = (self.starts + 2) * validation.count + 2 * training.count
         return max(1, int(left) - self.options.nfe * measured)
 
     def _result(self, summary: Dict[str, Any], calls: int, seconds: float) -> Result:

@@ -1,5 +1,6 @@
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <limits>
 #include <string>
 #include <utility>
@@ -30,7 +31,6 @@ void bind_options(py::module_& module) {
            py::arg("guidance"))
       .def_readonly("nfe", &Options::nfe)
       .def_readwrite("iterations", &Options::iterations)
-      .def_property_readonly("most_iterations", &Options::most_iterations)
       .def_readwrite("most_forwards", &Options::most_forwards)
       .def_readwrite("patience", &Options::patience)
       .def_readwrite("least_gain", &Options::least_gain)
@@ -95,8 +95,13 @@ py::dict distill_samples(py::object training, py::object validation, DistillOpti
     measured = true;
     questions.ask([&] { return on_start(start.name, start.initial_psnr); });
   };
+  const int64_t measurement = options.nfe * validation.attr("count").cast<int64_t>();
   options.on_iteration = [&](const DistillProgress& progress, const DistillState&) {
     if (questions.interrupted()) return Verdict::stop;
+    // What measuring it took, the next iterations cannot spend.
+    if (options.most_forwards > 0) {
+      options.most_forwards = std::max<int64_t>(1, options.most_forwards - measurement);
+    }
     const py::object answer = questions.ask([&] {
       return on_iteration(progress.iteration, progress.validation_psnr, progress.best_psnr);
     });
