@@ -2,7 +2,7 @@
 
 find_package(nlohmann_json REQUIRED)
 find_package(fmt REQUIRED)
-set(BESPOKE_FMT fmt::fmt)
+set(BESPOKE_FMT fmt::fmt CACHE STRING "fmt::fmt, or fmt::fmt-header-only to need no library")
 if(NOT BESPOKE_TORCH)
   return()
 endif()

@@ -1,6 +1,54 @@
-"""Python side of Bespoke: bring a PyTorch model to the solver compiler."""
+"""Bespoke solvers for diffusion and flow models: the same samples in a few evaluations.
 
-from bespoke.adapters import DiffusersUNet
-from bespoke.exporting import Export, ExportError, export_model
+    result = bespoke.distill(velocity, noise, nfe=8)     # any callable u(t, x)
+    samples = result.solver.sample(velocity, noise)
 
-__all__ = ["DiffusersUNet", "Export", "ExportError", "export_model"]
+NumPy is all it needs. The exporter of PyTorch models (export_model) needs PyTorch.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, List
+
+if TYPE_CHECKING:
+    from bespoke._core import Schedule
+    from bespoke.adapters import DiffusersUNet
+    from bespoke.comparison import Comparison, ComparisonRow, compare
+    from bespoke.errors import DivergedError, Error
+    from bespoke.exporting import Export, ExportError, export_model
+    from bespoke.methods import distill, fit
+    from bespoke.problem import Problem, Result
+    from bespoke.saving import save_solvers
+    from bespoke.starting_noise import noise
+    from bespoke.solver import LoweredSolver, Solver, catalogue, grids, schedules
+
+# Where each name lives. They are imported when asked for: the exporter without the compiled
+# module, all else without PyTorch.
+_HOME = {
+    "Comparison": "comparison", "ComparisonRow": "comparison", "compare": "comparison",
+    "DiffusersUNet": "adapters",
+    "DivergedError": "errors", "Error": "errors",
+    "Export": "exporting", "ExportError": "exporting", "export_model": "exporting",
+    "distill": "methods", "fit": "methods",
+    "Problem": "problem", "Result": "problem",
+    "noise": "starting_noise",
+    "save_solvers": "saving",
+    "LoweredSolver": "solver", "Schedule": "_core", "Solver": "solver", "catalogue": "solver",
+    "grids": "solver", "schedules": "solver",
+}
+
+__all__ = ["Comparison", "ComparisonRow", "DiffusersUNet", "DivergedError", "Error", "Export",
+           "ExportError", "LoweredSolver", "Problem", "Result", "Schedule", "Solver", "catalogue",
+           "compare", "distill", "export_model", "fit", "grids", "noise", "save_solvers",
+           "schedules"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'bespoke' has no attribute {name!r}")
+    value = getattr(import_module(f"bespoke.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> List[str]:
+    return sorted({*globals(), *__all__})

@@ -4,10 +4,11 @@ They are needed here only to check a card and to call a network at the times it 
 """
 
 import math
+from typing import Any, Dict
 
 from bespoke import checks
 
-DEFAULTS = {
+DEFAULTS: Dict[str, Dict[str, Any]] = {
     "fm-ot": {},
     "cosine": {},
     "vp": {"B": 20, "b": 0.1},

@@ -1,0 +1,178 @@
+"""A callable as the velocity field that solvers run on."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from bespoke import _core
+from bespoke.arrays import Array, Arrays, arrays_of
+from bespoke.errors import Error
+
+Callback = Callable[..., Array]
+ScheduleLike = Union["_core.Schedule", str, Mapping[str, Any]]
+GuidanceLike = Union[float, str]
+
+
+def schedule_of(schedule: ScheduleLike) -> "_core.Schedule":
+    """A schedule from what users give for one."""
+    if isinstance(schedule, (_core.Schedule, str)):
+        return _core.Schedule(schedule)
+    if isinstance(schedule, Mapping):
+        return _core.Schedule(dict(schedule))
+    raise Error(f"schedule must be a name, a dict or a Schedule, found {type(schedule).__name__}")
+
+
+def guidance_of(guidance: GuidanceLike) -> "_core.Guidance":
+    """A guidance weight from a number, or the text of a range or of one that changes over time."""
+    return _core.Guidance(guidance if isinstance(guidance, str) else float(guidance))
+
+
+class Field:
+    """What a callable predicts, asked for velocities, some samples at a time.
+
+    Samples are known by their numbers in `noise`, so that each gets its own conditions whatever
+    else is in its batch. All calls are counted, in single samples: `evaluations` of the guided
+    field, `calls` of the callables, of which a guided evaluation takes two.
+    """
+
+    def __init__(self, function: Callback, noise: Array, *, prediction: str = "velocity",
+                 schedule: ScheduleLike = "fm-ot", conditions: Optional[Mapping[str, Any]] = None,
+                 guidance: GuidanceLike = 0.0, unconditional: Optional[Callback] = None,
+                 batch: Optional[int] = None) -> None:
+        if not callable(function):
+            raise Error(f"field must be a callable u(t, x), found {type(function).__name__}")
+        self.arrays: Arrays = arrays_of(noise, "noise")
+        if len(noise.shape) < 2 or 0 in noise.shape:
+            raise Error("noise must have samples along its first axis and numbers along others, "
+                        f"found shape {tuple(noise.shape)}")
+        if batch is not None and (isinstance(batch, bool) or int(batch) != batch or batch < 1):
+            raise Error(f"batch must be a whole number of samples, at least 1, found {batch!r}")
+        self.prediction: str = _core.parse_prediction(prediction)
+        self.schedule = schedule_of(schedule)
+        self.guidance = guidance_of(guidance)
+        if not self.guidance.is_zero and unconditional is None:
+            raise Error(f"guidance is {guidance} but there is no unconditional=; give the second "
+                        "callable, or a field that is guided already with guidance 0")
+        self.batch = None if batch is None else int(batch)
+        self.evaluations = 0
+        self.calls = 0
+        self.on_calls: Optional[Callable[[int], None]] = None
+        self.epsilon = self.arrays.epsilon(noise)  # of the least precise array seen
+        self._function = function
+        self._unconditional = unconditional
+        self._conditions = _checked_conditions(conditions or {}, int(noise.shape[0]))
+        self.example = noise[:1]  # of the type and device that the callable is given
+        self._conversion = _core.Conversion(self.prediction, self.schedule, self.epsilon)
+
+    # Velocities
+
+    def velocity(self, x: Array, times: Sequence[float], samples: Sequence[int]) -> Array:
+        """The velocity on the field's own path, a time for each row of x."""
+        return self._converted(x, self._conversion.velocity(_each(times, x)), samples)
+
+    def straight_velocity(self, x: Array, times: Sequence[float], samples: Sequence[int]) -> Array:
+        """The velocity on the FM-OT path, where it is bounded at both ends."""
+        return self._converted(x, self._conversion.straight(_each(times, x)), samples)
+
+    def bridge(self, x: Array, start: float, end: float, at: float,
+               samples: Sequence[int]) -> Array:
+        """One first-order step over an end where the output determines nothing."""
+        state, output = self._conversion.bridge(start, end, at)
+        return x * state + self.arrays.cast(self.output(x, _each([at], x), samples), x) * output
+
+    def crossing(self) -> Tuple[float, float, bool, bool]:
+        """Between which times the field can be integrated, and which ends are bridged."""
+        return self._conversion.crossing()
+
+    def straight_point(self, t: float) -> Tuple[float, float]:
+        """(r, s): the state at t is s times the one at r on the FM-OT path."""
+        return self._conversion.straight_point(t)
+
+    def _converted(self, x: Array, calls: Tuple[List[float], ...],
+                   samples: Sequence[int]) -> Array:
+        times, scales, states, outputs = calls
+        if any(scale != 1 for scale in scales):
+            x = x * self.arrays.cast(self.arrays.per_sample(scales, x), x)
+        f = self.output(x, times, samples)
+        if all(state == 0 for state in states) and all(output == 1 for output in outputs):
+            return f
+        factor = self.arrays.per_sample
+        return self.arrays.cast(self.arrays.wide(x) * factor(states, self.arrays.wide(x))
+                                + self.arrays.wide(f) * factor(outputs, self.arrays.wide(f)), x)
+
+    # Calls
+
+    def output(self, x: Array, times: Sequence[float], samples: Sequence[int]) -> Array:
+        """What the callable predicts, guided; in micro-batches."""
+        size = self.batch or len(samples)
+        parts = []
+        for begin in range(0, len(samples), size):
+            rows = slice(begin, begin + size)
+            parts.append(self._guided(x[rows], list(times[rows]), list(samples[rows])))
+        self.evaluations += len(samples)
+        return parts[0] if len(parts) == 1 else self.arrays.concatenate(parts)
+
+    def _guided(self, x: Array, times: List[float], samples: List[int]) -> Array:
+        conditions = {name: _take(values, samples)
+                      for name, values in self._conditions.items()}
+        given = self._call(self._function, "field", x, times, conditions)
+        weights = [self.guidance.at(t, k) for t, k in zip(times, samples)]
+        if not any(weights):
+            return given
+        assert self._unconditional is not None
+        plain = self._call(self._unconditional, "unconditional", x, times, {})
+        w = self.arrays.per_sample(weights, self.arrays.state(given))
+        given, plain = self.arrays.state(given), self.arrays.state(plain)
+        return given + w * (given - plain)
+
+    def _call(self, function: Callback, name: str, x: Array, times: List[float],
+              conditions: Dict[str, Any]) -> Array:
+        with self.arrays.no_grad():
+            f = function(self.arrays.numbers(times, self.example),
+                         self.arrays.cast(x, self.example), **conditions)
+            if not self.arrays.owns(f):
+                raise Error(f"{name} must return a floating-point array of {self.arrays.name}, as "
+                            f"the noise is, found {type(f).__name__}")
+            if tuple(f.shape) != tuple(x.shape):
+                raise Error(f"{name} returned an array of shape {tuple(f.shape)} for states of "
+                            f"shape {tuple(x.shape)}; return one prediction per state"
+                            + _split_hint(f, x))
+            self.epsilon = max(self.epsilon, self.arrays.epsilon(f))
+            f = self.arrays.copy(f)
+        self.calls += len(times)
+        if self.on_calls is not None:
+            self.on_calls(len(times))
+        return f
+
+
+def _take(values: Any, samples: List[int]) -> Any:
+    if isinstance(values, (list, tuple)):
+        return [values[k] for k in samples]
+    return values[np.asarray(samples, dtype=np.int64)]
+
+
+def _each(times: Sequence[float], x: Array) -> List[float]:
+    """A time for each row of x, from one or as many."""
+    return list(times) if len(times) == x.shape[0] else [float(times[0])] * int(x.shape[0])
+
+
+def _split_hint(f: Array, x: Array) -> str:
+    shape, wanted = tuple(f.shape), tuple(x.shape)
+    if len(shape) > 1 and shape[:1] + (shape[1] // 2,) + shape[2:] == wanted:
+        return f" (a learned variance? return f[:, :{wanted[1]}])"
+    return ""
+
+
+def _checked_conditions(conditions: Mapping[str, Any], count: int) -> Dict[str, Any]:
+    for name, values in conditions.items():
+        try:
+            found = len(values)
+        except TypeError:
+            raise Error(f"condition {name} must have an entry for each sample of noise, found "
+                        f"{type(values).__name__}; close over what all samples share") from None
+        if found != count:
+            raise Error(f"condition {name} has {found} entries for {count} samples of noise; give "
+                        "one for each, and close over what all samples share")
+    return dict(conditions)

@@ -1,0 +1,88 @@
+"""fit and distill: the solver that best reproduces a model's own samples."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, Optional, Sequence, Union
+
+from bespoke.arrays import Array
+from bespoke.field import Callback, GuidanceLike, ScheduleLike
+from bespoke.problem import Problem, Result, StartScale
+from bespoke.progress import ProgressLike
+from bespoke.solver import Solver
+
+
+def fit(field: Callback, noise: Array, nfe: int = 8, *, prediction: str = "velocity",
+        schedule: ScheduleLike = "fm-ot", conditions: Optional[Mapping[str, Any]] = None,
+        guidance: GuidanceLike = 0.0, unconditional: Optional[Callback] = None,
+        batch: Optional[int] = None, held_out: Optional[int] = None, tolerance: float = 1e-4,
+        start_scale: StartScale = "free", times: str = "free", peak: float = 2.0,
+        name: Optional[str] = None, progress: ProgressLike = None) -> Result:
+    """Fits a solver of nfe evaluations to the model's own trajectories, in closed form.
+
+    field(t, x) is any callable: times t [count], 0 at the noise and 1 at the data, and states x
+    [count, ...]. It returns an array like x, what `prediction` says. No gradients are asked for.
+
+    noise        [samples, ...], what samples start from: standard normal, times the schedule's
+                 source_std. Sixteen are enough. The field is called with arrays of its library,
+                 type and device; states are kept in float32 or wider.
+    prediction   velocity, noise, data, v or edm.
+    schedule     the model's path: "fm-ot", "vp:B=20,b=0.1", a dict or a Schedule.
+    conditions   an array or a list with an entry per sample for each name. The field gets those of
+                 the samples it is called with, as keyword arguments.
+    guidance     the weight w of (1 + w) field - w unconditional, with `unconditional(t, x)` a
+                 second callable; or text as the command line has it: "0:1,0.5:3", which changes
+                 over time, or "0-4", of which each sample has its own. guidance_scale of other
+                 tools is 1 + w.
+    batch        at most this many samples are given to the field at once.
+    held_out     of the noise, the last this many take no part and measure the result; a quarter
+                 where it is not given.
+    tolerance    of the model's own samples.
+    start_scale  "free", or 1 where whoever runs the solver takes the noise as it is.
+    times        "free", or as whoever runs the solver rounds them: "integer", "integer:LEVELS" (to
+                 levels of noise, 1000 of them) or "bf16" (1000 (1 - t), to bfloat16).
+    peak         the peak-to-peak range of the data, for PSNR.
+    progress     None shows it on terminals and in notebooks; True, False, or a function that is
+                 told what is being done and the calls so far.
+    """
+    problem = Problem(field, noise, prediction=prediction, schedule=schedule,
+                      conditions=conditions, guidance=guidance, unconditional=unconditional,
+                      batch=batch, held_out=held_out, tolerance=tolerance, peak=peak)
+    return problem.fit(nfe, start_scale=start_scale, times=times, name=name, progress=progress)
+
+
+def distill(field: Callback, noise: Array, nfe: int = 8, *, calls: Optional[int] = None,
+            prediction: str = "velocity", schedule: ScheduleLike = "fm-ot",
+            conditions: Optional[Mapping[str, Any]] = None, guidance: GuidanceLike = 0.0,
+            unconditional: Optional[Callback] = None, batch: Optional[int] = None,
+            held_out: Optional[int] = None, tolerance: float = 1e-4, method: str = "auto",
+            start_scale: StartScale = "free", times: str = "free",
+            starts: Optional[Sequence[Union[str, Solver]]] = None, iterations: int = 0,
+            samples: int = 0, difference: float = 0.0, time_difference: float = 0.0,
+            peak: float = 2.0, name: Optional[str] = None, progress: ProgressLike = None) -> Result:
+    """Finds a better solver than fit: from the fit on by Gauss-Newton, by plain calls alone.
+
+    As fit, and:
+
+    calls        calls of the model to spend in single samples: the model's own samples, the fit,
+                 the iterations and the measurements. The first two take what they need; no
+                 iteration begins that would spend more. No limit where it is not given.
+    method       auto, which ends where another iteration is not worth its calls, or direct, which
+                 does all `iterations`.
+    starts       solvers to begin from instead of the fit: names of the catalogue or Solvers.
+    iterations   at most; 0 takes 12 for auto and 6 for direct.
+    samples      of an iteration; 0 takes 16, beyond ten evaluations 8, and more where they are
+                 small.
+    difference   how far numbers are changed to see their effect, of the state's root mean square; 0
+                 takes what suits how well the field's answers repeat, which is measured.
+    time_difference  how far times are, of the smaller gap beside them; 0 takes 0.2, less beyond
+                 eight evaluations.
+
+    Ctrl-C ends it with the best solver so far.
+    """
+    problem = Problem(field, noise, prediction=prediction, schedule=schedule,
+                      conditions=conditions, guidance=guidance, unconditional=unconditional,
+                      batch=batch, held_out=held_out, tolerance=tolerance, peak=peak)
+    return problem.distill(nfe, calls=calls, method=method, start_scale=start_scale, times=times,
+                           starts=starts, iterations=iterations, samples=samples,
+                           difference=difference, time_difference=time_difference, name=name,
+                           progress=progress)

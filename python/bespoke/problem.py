@@ -1,0 +1,209 @@
+"""A model with its own samples, for which solvers are looked for."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+
+from bespoke import _core
+from bespoke.arrays import Array
+from bespoke.errors import Error
+from bespoke.field import Callback, Field, GuidanceLike, ScheduleLike
+from bespoke.progress import Progress, ProgressLike, open_progress
+from bespoke.samples import Samples
+from bespoke.solver import Solver
+from bespoke.trajectories import Trajectories, reference
+
+StartScale = Union[str, int]  # "free" or 1
+
+
+@dataclass(frozen=True)
+class Result:
+    """A solver and what it took to find it. PSNR is in decibels."""
+
+    solver: Solver
+    psnr: float  # on the held-out samples, on all where none were; NaN where interrupted before
+    training_psnr: float  # on the others; NaN where it was not measured
+    initial_psnr: float  # before direct, on the held-out samples
+    start: str  # what direct started from
+    iterations: int
+    calls: int  # of the model, in single samples, those for its own samples included
+    reference_calls: int
+    seconds: float
+    ending: str  # converged, iterations, forwards, interrupted or diverged
+    note: str  # what a reader should know, or empty
+
+    def __str__(self) -> str:
+        text = (f"{self.solver.nfe} evaluations reach {self.psnr:.2f} dB, in {self.calls:,} calls "
+                f"of the model ({self.reference_calls:,} for its own samples) and "
+                f"{self.seconds:.1f} s")
+        return f"{text}; {self.note}" if self.note else text
+
+
+class Problem:
+    """A model, noise, and the model's own samples from it, drawn once for any number of solvers.
+
+        problem = bespoke.Problem(field, noise)
+        results = [problem.fit(nfe) for nfe in (4, 6, 8)]
+
+    The arguments are those of bespoke.fit.
+    """
+
+    def __init__(self, field: Callback, noise: Array, *, prediction: str = "velocity",
+                 schedule: ScheduleLike = "fm-ot", conditions: Optional[Mapping[str, Any]] = None,
+                 guidance: GuidanceLike = 0.0, unconditional: Optional[Callback] = None,
+                 batch: Optional[int] = None, held_out: Optional[int] = None,
+                 tolerance: float = 1e-4, peak: float = 2.0) -> None:
+        self.field = Field(field, noise, prediction=prediction, schedule=schedule,
+                           conditions=conditions, guidance=guidance, unconditional=unconditional,
+                           batch=batch)
+        self.noise = noise
+        self.count = int(noise.shape[0])
+        self.held_out = _held_out(held_out, self.count)
+        self.tolerance = float(tolerance)
+        self.peak = float(peak)
+        self.together = False  # whether the field takes one time for all its samples
+        self.extra_calls: Callable[[], int] = lambda: 0  # that the field makes unasked, so far
+        self.reference_calls = 0
+        self._samples: Optional[Tuple[Samples, Samples]] = None
+
+    def fit(self, nfe: int = 8, *, start_scale: StartScale = "free", times: str = "free",
+            name: Optional[str] = None, progress: ProgressLike = None) -> Result:
+        """As bespoke.fit."""
+        return _Search(self, self._options(nfe, "fit", start_scale, times), name).run(progress)
+
+    def distill(self, nfe: int = 8, *, calls: Optional[int] = None,
+                method: str = "auto", start_scale: StartScale = "free", times: str = "free",
+                starts: Optional[Sequence[Union[str, Solver]]] = None, iterations: int = 0,
+                samples: int = 0, difference: float = 0.0, time_difference: float = 0.0,
+                name: Optional[str] = None, progress: ProgressLike = None) -> Result:
+        """As bespoke.distill; `calls` includes those for the model's own samples."""
+        options = self._options(nfe, method, start_scale, times)
+        options.iterations = int(iterations)
+        options.batch = int(samples)
+        options.time_difference = float(time_difference)
+        options.difference = float(difference)
+        for start in starts or []:
+            solver = start if isinstance(start, Solver) else Solver.named(
+                start, nfe, schedule=self.field.schedule, prediction=self.field.prediction)
+            options.add_start(solver.name, solver.core)
+        search = _Search(self, options, name)
+        search.budget = calls
+        search.starts = max(1, len(starts or []))
+        return search.run(progress)
+
+    def samples(self, shown: Progress) -> Tuple[Samples, Samples]:
+        """The first samples to learn from, the last to measure by."""
+        if self._samples is None:
+            self._samples = self._draw(shown)
+            self.reference_calls = self.calls
+        return self._samples
+
+    @property
+    def calls(self) -> int:
+        """Of the model so far, in single samples."""
+        return self.field.calls + self.extra_calls()
+
+    def _draw(self, shown: Progress) -> Tuple[Samples, Samples]:
+        numbers = list(range(self.count))
+        learnt = numbers[:self.count - self.held_out]
+        arrays = self.field.arrays
+        shown.say("the model's own samples")
+        truth = reference(
+            self.field, self.noise, numbers, self.tolerance, record=True, together=self.together,
+            on_progress=lambda done: shown.say(f"the model's own samples, {done:.0%}"))
+
+        def part(chosen: List[int], trajectories: Optional[Trajectories]) -> Samples:
+            return Samples(self.field, arrays.take(self.noise, chosen), chosen,
+                           arrays.take(truth.x, chosen), trajectories)
+
+        training = part(learnt, truth.trajectories)
+        return training, part(numbers[len(learnt):], None) if self.held_out else training
+
+    def _options(self, nfe: int, method: str, start_scale: StartScale,
+                 times: str) -> "_core.DistillOptions":
+        options = _core.DistillOptions(nfe=nfe, method=method, prediction=self.field.prediction,
+                                       schedule=self.field.schedule, guidance=self.field.guidance)
+        options.peak = self.peak
+        options.validate()
+        if str(start_scale) not in ("free", "1"):
+            raise Error(f"start_scale is \"free\" or 1, found {start_scale!r}")
+        options.constrain(str(start_scale) == "1", times)
+        return options
+
+
+class _Search:
+    """One fit or distillation by the method of the core."""
+
+    def __init__(self, problem: Problem, options: "_core.DistillOptions",
+                 name: Optional[str]) -> None:
+        options.validate()
+        self.problem = problem
+        self.options = options
+        self.name = name
+        self.budget: Optional[int] = None
+        self.starts = 1
+
+    def run(self, progress: ProgressLike) -> Result:
+        problem, began = self.problem, time.monotonic()
+        with open_progress(progress) as shown:
+            problem.field.on_calls = shown.add
+            training, validation = problem.samples(shown)
+            before = problem.calls
+            if self.budget is not None:
+                self.options.most_forwards = self._most_forwards(self.budget, training, validation)
+            shown.say("start")
+            summary = _core.distill(training, validation, self.options,
+                                    lambda what, fraction: shown.say(f"{what}, {fraction:.0%}"),
+                                    lambda name, psnr: shown.say(f"{name}, {psnr:.2f} dB"),
+                                    _iteration_teller(shown))
+        calls = problem.reference_calls + problem.calls - before
+        return self._result(summary, calls, time.monotonic() - began)
+
+    def _most_forwards(self, budget: int, training: Samples, validation: Samples) -> int:
+        """What is left of the budget for the fit and the iterations, in evaluations."""
+        field = self.problem.field
+        # A guided evaluation is two calls.
+        left = (budget - self.problem.reference_calls) * field.evaluations / max(1, field.calls)
+        # Starts are measured, the first iteration, which pays for the next, and the end, where the
+        # last step is fitted to all samples; there on the training samples too.
+        measured = (self.starts + 2) * validation.count + 2 * training.count
+        return max(1, int(left) - self.options.nfe * measured)
+
+    def _result(self, summary: Dict[str, Any], calls: int, seconds: float) -> Result:
+        problem, field = self.problem, self.problem.field
+        provenance = {"made by": f"bespoke-solvers {_core.__version__}", "start": summary["start"],
+                      "psnr": summary["psnr"], "samples": problem.count - problem.held_out,
+                      "held out": problem.held_out, "tolerance": problem.tolerance, "calls": calls}
+        solver = Solver.made(self.name or "bns", summary["solver"],
+                             field.prediction, field.schedule, field.guidance,
+                             {key: value for key, value in provenance.items() if value == value})
+        return Result(solver=solver, psnr=summary["psnr"], training_psnr=summary["training_psnr"],
+                      initial_psnr=summary["initial_psnr"], start=summary["start"],
+                      iterations=summary["iterations"], calls=calls,
+                      reference_calls=problem.reference_calls, seconds=seconds,
+                      ending=summary["ending"], note=self._note(summary))
+
+    def _note(self, summary: Dict[str, Any]) -> str:
+        if summary["ending"] == "interrupted":
+            return "interrupted: this is the best solver so far"
+        if summary["message"]:
+            return f"it diverged and this is the best before that ({summary['message']})"
+        if self.budget is not None and summary["iterations"] == 0:
+            return f"{self.budget:,} calls do not suffice for an iteration; this is the start"
+        return ""
+
+
+def _iteration_teller(shown: Progress) -> Any:
+    def tell(iteration: int, psnr: float, best: float) -> bool:
+        shown.say(f"iteration {iteration}, {best:.2f} dB")
+        return True
+    return tell
+
+
+def _held_out(held_out: Optional[int], count: int) -> int:
+    chosen = count // 4 if held_out is None else int(held_out)
+    if chosen < 0 or chosen >= count:
+        raise Error(f"held_out must leave a sample to learn from, found {chosen} of {count}")
+    return chosen

@@ -1,0 +1,241 @@
+"""Solvers: times, coefficients and one update rule, and the file they are kept in."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Union
+
+from bespoke import _core
+from bespoke.arrays import Array
+from bespoke.errors import Error
+from bespoke.field import (Callback, Field, GuidanceLike, ScheduleLike, guidance_of, schedule_of)
+from bespoke.sampling import run_solver
+
+Schedule = _core.Schedule
+PathLike = Union[str, "os.PathLike[str]"]
+
+# Machine epsilons of what networks compute in.
+PRECISIONS = {"float64": 2.0 ** -52, "float32": 2.0 ** -23, "float16": 2.0 ** -10,
+              "bfloat16": 2.0 ** -7}
+
+
+class ScheduleEntry(NamedTuple):
+    """A schedule that can be named."""
+
+    name: str
+    description: str
+    defaults: Dict[str, float]
+
+
+class CatalogueEntry(NamedTuple):
+    """A method that can be named."""
+
+    name: str
+    family: str
+    description: str
+    order: int
+    evaluations_per_step: int
+    default_grid: str
+
+
+class GridEntry(NamedTuple):
+    """A rule for where steps begin and end."""
+
+    name: str
+    description: str
+    options: List[str]
+
+
+def schedules() -> List[ScheduleEntry]:
+    """Every schedule by name, with its parameters."""
+    return [ScheduleEntry(*row) for row in _core.schedules()]
+
+
+def catalogue() -> List[CatalogueEntry]:
+    """Every method by name."""
+    return [CatalogueEntry(*row) for row in _core.catalogue()]
+
+
+def grids() -> List[GridEntry]:
+    """Every grid by name, with its options."""
+    return [GridEntry(*row) for row in _core.grids()]
+
+
+class LoweredSolver(NamedTuple):
+    """A solver on what a program has at hand: x_{i+1} = a_i x_0 + sum_{j <= i} b_ij f_j.
+
+    f_j is the network's raw output at times[j], or in the space of sigmas
+    d_j = (y_j - D(y_j, sigmas[j])) / sigmas[j]. x_0 is start_scale times the noise.
+    """
+
+    times: List[float]
+    sigmas: List[float]
+    a: List[float]
+    b: List[List[float]]
+    start_scale: float
+
+    @property
+    def nfe(self) -> int:
+        """Evaluations."""
+        return len(self.a)
+
+
+class Solver:
+    """A solver of a fixed number of evaluations, and what it is for.
+
+        x_{i+1} = a_i x_0 + sum_{j <= i} b_ij u(t_j, x_j),   x_0 = start_scale * noise
+
+    Get one with Solver.load, Solver.named, or from fit and distill.
+    """
+
+    def __init__(self, file: "_core.SolverFile") -> None:
+        self._file = file  # of one solver
+
+    @classmethod
+    def load(cls, path: PathLike, nfe: Optional[int] = None) -> "Solver":
+        """Reads and checks a *.solver.json: its solver of `nfe` evaluations, or the only one."""
+        return cls(_core.SolverFile.read(os.fspath(path)).only(nfe or 0))
+
+    @classmethod
+    def load_all(cls, path: PathLike) -> List["Solver"]:
+        """All solvers of a *.solver.json, by rising number of evaluations."""
+        file = _core.SolverFile.read(os.fspath(path))
+        return [cls(file.only(nfe)) for nfe in file.nfes]
+
+    @classmethod
+    def parse(cls, text: str, nfe: Optional[int] = None) -> "Solver":
+        """As load, from the text of such a file."""
+        return cls(_core.SolverFile.parse(text, "the text").only(nfe or 0))
+
+    @classmethod
+    def named(cls, name: str, nfe: int = 8, *, schedule: ScheduleLike = "fm-ot",
+              prediction: str = "velocity") -> "Solver":
+        """A method of the catalogue: NAME[/GRID][@SCHEDULE], such as "dpm++2m/karras"."""
+        return cls(_core.named_solver(name, nfe, schedule_of(schedule), prediction,
+                                      guidance_of(0.0)))
+
+    @classmethod
+    def of(cls, times: List[float], a: List[float], b: List[List[float]], *,
+           start_scale: float = 1.0, name: str = "solver", schedule: ScheduleLike = "fm-ot",
+           prediction: str = "velocity", guidance: GuidanceLike = 0.0,
+           provenance: Optional[Mapping[str, Any]] = None) -> "Solver":
+        """A solver of your own numbers."""
+        return cls.made(name, _core.NsSolver(times, a, b, start_scale), prediction,
+                        schedule_of(schedule), guidance_of(guidance), dict(provenance or {}))
+
+    @classmethod
+    def made(cls, name: str, solver: "_core.NsSolver", prediction: str, schedule: Schedule,
+             guidance: "_core.Guidance", provenance: Dict[str, Any]) -> "Solver":
+        """From the core's own solver."""
+        return cls(_core.SolverFile(name, solver, _core.parse_prediction(prediction), schedule,
+                                    guidance, provenance))
+
+    def save(self, path: PathLike) -> None:
+        """Writes a *.solver.json, atomically. Every number reads back exactly."""
+        self._file.write(os.fspath(path))
+
+    def to_json(self) -> str:
+        """The text of the file."""
+        return self._file.text()
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self._file.name
+
+    @property
+    def nfe(self) -> int:
+        """Evaluations a sample."""
+        return self._file.solver.nfe
+
+    @property
+    def times(self) -> List[float]:
+        """t_0 ... t_n: where the model is evaluated, and the end."""
+        return self._file.solver.times
+
+    @property
+    def a(self) -> List[float]:
+        """a_0 ... a_{n-1}."""
+        return self._file.solver.a
+
+    @property
+    def b(self) -> List[List[float]]:
+        """Row i has b_i0 ... b_ii."""
+        return self._file.solver.b
+
+    @property
+    def start_scale(self) -> float:
+        """x_0 is this times the noise."""
+        return self._file.solver.start_scale
+
+    @property
+    def prediction(self) -> str:
+        """What the model that it is for predicts."""
+        return self._file.prediction
+
+    @property
+    def schedule(self) -> Schedule:
+        """The path that it runs on."""
+        return self._file.schedule
+
+    @property
+    def guidance(self) -> Any:
+        """The guidance weight w that it is for, or a dict; guidance_scale is 1 + w."""
+        return self._file.guidance.describe()
+
+    @property
+    def provenance(self) -> Dict[str, Any]:
+        """Where it came from."""
+        return self._file.provenance
+
+    @property
+    def file(self) -> "_core.SolverFile":
+        """The file with this solver alone, as the compiled module has it."""
+        return self._file
+
+    @property
+    def core(self) -> "_core.NsSolver":
+        """The numbers, as the compiled module has them."""
+        return self._file.solver
+
+    def sample(self, field: Callback, noise: Array, *, prediction: Optional[str] = None,
+               conditions: Optional[Mapping[str, Any]] = None, guidance: GuidanceLike = 0.0,
+               unconditional: Optional[Callback] = None, batch: Optional[int] = None,
+               on_step: Optional[Callable[[int, float, Array], None]] = None) -> Array:
+        """Draws samples from noise [count, ...] in nfe evaluations of field(t, x).
+
+        The field predicts what the solver is for, unless `prediction` says otherwise. `on_step`
+        is told the step, the time reached and the state there. See fit for the other arguments.
+        """
+        made = Field(field, noise, prediction=prediction or self.prediction,
+                     schedule=self.schedule, conditions=conditions, guidance=guidance,
+                     unconditional=unconditional, batch=batch)
+        run = run_solver(self.core, made, noise, range(int(noise.shape[0])), keep=False,
+                         on_step=on_step)
+        return run.x[-1]
+
+    def lower(self, prediction: Optional[str] = None, precision: str = "float32") -> LoweredSolver:
+        """The same solver on a network's raw outputs: no schedule is needed to run it."""
+        return LoweredSolver(*_core.lower(self.core, prediction or self.prediction,
+                                          self.schedule, _epsilon(precision)))
+
+    def lower_to_sigmas(self, precision: str = "float32") -> LoweredSolver:
+        """The same in the space of sigmas, as k-diffusion and ComfyUI have it."""
+        return LoweredSolver(*_core.lower_to_sigmas(self.core, self.schedule,
+                                                    _epsilon(precision)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Solver) and self.to_json() == other.to_json()
+
+    def __hash__(self) -> int:
+        return hash(self.to_json())
+
+    def __repr__(self) -> str:
+        return (f"<Solver {self.name}: {self.nfe} evaluations, {self.schedule.name} path, "
+                f"{self.prediction} prediction>")
+
+
+def _epsilon(precision: str) -> float:
+    if precision not in PRECISIONS:
+        raise Error(f"precision must be one of {', '.join(PRECISIONS)}, found {precision!r}")
+    return PRECISIONS[precision]

@@ -1,0 +1,130 @@
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "array_objective.h"
+#include "bespoke/distill/distill.h"
+#include "bindings.h"
+
+namespace bespoke::python {
+
+namespace {
+
+// The options of a distillation under flat names; callbacks are given to `distill` itself.
+void bind_options(py::module_& module) {
+  using Options = DistillOptions;
+  py::class_<Options>(module, "DistillOptions")
+      .def(py::init([](int nfe, const std::string& method, const std::string& prediction,
+                       const ScheduleHandle& schedule, const GuidanceWeight& guidance) {
+             Options options;
+             options.nfe = nfe;
+             options.method = parse_method(method);
+             if (options.method == Method::adam) throw needs_gradients();
+             options.field = {parse_prediction(prediction), schedule.schedule, guidance};
+             return options;
+           }),
+           py::arg("nfe"), py::arg("method"), py::arg("prediction"), py::arg("schedule"),
+           py::arg("guidance"))
+      .def_readonly("nfe", &Options::nfe)
+      .def_readwrite("iterations", &Options::iterations)
+      .def_readwrite("most_forwards", &Options::most_forwards)
+      .def_readwrite("patience", &Options::patience)
+      .def_readwrite("least_gain", &Options::least_gain)
+      .def_readwrite("seed", &Options::seed)
+      .def_readwrite("peak", &Options::peak)
+      .def_property(
+          "batch", [](const Options& o) { return o.direct.batch; },
+          [](Options& o, int64_t batch) { o.direct.batch = batch; })
+      .def_property(
+          "difference", [](const Options& o) { return o.direct.difference; },
+          [](Options& o, double difference) { o.direct.difference = difference; })
+      .def_property(
+          "time_difference", [](const Options& o) { return o.direct.time_difference; },
+          [](Options& o, double difference) { o.direct.time_difference = difference; })
+      .def("add_start",
+           [](Options& o, std::string name, NsSolver solver) {
+             o.starts.push_back({std::move(name), std::move(solver)});
+           })
+      .def("constrain",
+           [](Options& o, bool unit_start_scale, const std::string& times) {
+             o.family = bns_family(o.nfe, {unit_start_scale, parse_time_rounding(times)});
+           })
+      .def("validate", &Options::validate);
+}
+
+// `measured`: whether any start was.
+py::dict to_dict(const DistillSummary& summary, bool measured, bool interrupted) {
+  const auto psnr = [&](double value) {
+    return measured ? value : std::numeric_limits<double>::quiet_NaN();
+  };
+  py::dict result;
+  result["solver"] = summary.solver;
+  result["start"] = summary.start;
+  result["initial_psnr"] = psnr(summary.initial_psnr);
+  result["psnr"] = psnr(summary.validation_psnr);
+  result["training_psnr"] = summary.training_psnr;
+  result["iterations"] = summary.iterations;
+  result["seconds"] = summary.seconds;
+  result["ending"] = interrupted ? "interrupted" : to_string(summary.ending);
+  result["message"] = interrupted ? "" : summary.message;
+  return result;
+}
+
+[[noreturn]] void raise_keyboard_interrupt() {
+  PyErr_SetNone(PyExc_KeyboardInterrupt);
+  throw py::error_already_set();
+}
+
+// `on_progress(what, fraction)`, `on_start(name, psnr)` and
+// `on_iteration(iteration, psnr, best_psnr) -> whether to go on`.
+py::dict distill_samples(py::object training, py::object validation, DistillOptions options,
+                         const py::function& on_progress, const py::function& on_start,
+                         const py::function& on_iteration) {
+  Questions questions;
+  bool measured = false;
+  options.on_progress = [&](const std::string& what, double fraction) {
+    if (questions.interrupted()) return;  // there may be a fit to keep already
+    questions.ask([&] { return on_progress(what, fraction); });
+  };
+  options.on_start = [&](const StartState& start, const Counts&) {
+    if (start.diverged) return;
+    measured = true;
+    questions.ask([&] { return on_start(start.name, start.initial_psnr); });
+  };
+  const int64_t measurement = options.nfe * validation.attr("count").cast<int64_t>();
+  options.on_iteration = [&](const DistillProgress& progress, const DistillState&) {
+    if (questions.interrupted()) return Verdict::stop;
+    // What measuring it took, the next iterations cannot spend.
+    if (options.most_forwards > 0) {
+      options.most_forwards = std::max<int64_t>(1, options.most_forwards - measurement);
+    }
+    const py::object answer = questions.ask([&] {
+      return on_iteration(progress.iteration, progress.validation_psnr, progress.best_psnr);
+    });
+    return answer.cast<bool>() ? Verdict::go_on : Verdict::stop;
+  };
+  try {
+    const ArrayObjective learnt(std::move(training), questions);
+    const ArrayObjective held_out(std::move(validation), questions);
+    const DistillSummary summary = distill(learnt, held_out, options);
+    return to_dict(summary, measured, questions.interrupted());
+  } catch (const Error&) {
+    if (questions.interrupted()) raise_keyboard_interrupt();
+    throw;
+  }
+}
+
+}  // namespace
+
+void bind_distillation(py::module_& module) {
+  bind_options(module);
+  module.def("distill", &distill_samples, py::arg("training"), py::arg("validation"),
+             py::arg("options"), py::arg("on_progress"), py::arg("on_start"),
+             py::arg("on_iteration"));
+}
+
+}  // namespace bespoke::python

@@ -1,0 +1,41 @@
+#include "bespoke/base/error.h"
+
+#include <exception>
+#include <string>
+
+#include "bindings.h"
+
+namespace bespoke::python {
+
+namespace {
+
+// The classes are written in Python (bespoke/errors.py), so that the array code raises the same.
+void raise(const Error& error) {
+  const py::module_ errors = py::module_::import("bespoke.errors");
+  const char* name = error.kind() == ErrorKind::diverged ? "DivergedError" : "Error";
+  PyErr_SetObject(errors.attr(name).ptr(), py::str(error.what()).ptr());
+}
+
+}  // namespace
+
+void bind_errors() {
+  py::register_exception_translator([](std::exception_ptr pointer) {
+    try {
+      if (pointer) std::rethrow_exception(pointer);
+    } catch (const Error& error) {
+      raise(error);
+    }
+  });
+}
+
+// By way of text: a description of some numbers, read rarely.
+py::object to_python(const nlohmann::json& json) {
+  return py::module_::import("json").attr("loads")(json.dump());
+}
+
+nlohmann::json from_python(const py::object& value) {
+  const auto text = py::module_::import("json").attr("dumps")(value);
+  return nlohmann::json::parse(text.cast<std::string>());
+}
+
+}  // namespace bespoke::python

@@ -1,0 +1,13 @@
+#include "bespoke/version.h"
+#include "bindings.h"
+
+PYBIND11_MODULE(_core, module) {
+  using namespace bespoke::python;
+  module.doc() = "bespoke::core, for the package around it.";
+  module.attr("__version__") = BESPOKE_VERSION;
+  bind_errors();
+  bind_paths(module);
+  bind_solvers(module);
+  bind_reference(module);
+  bind_distillation(module);
+}

@@ -1,0 +1,115 @@
+"""Runs every block of Python in docs/python.md, with stand-ins for the reader's own models."""
+
+import os
+import re
+import sys
+import tempfile
+import types
+import unittest
+from pathlib import Path
+
+try:
+    import numpy as np
+    import bespoke._core  # noqa: F401
+except ImportError as error:
+    print(f"skipped: {error}")
+    sys.exit(77)
+try:
+    import torch
+except ImportError:
+    torch = None
+
+from mixtures import two_gaussians
+
+try:
+    import diffusers  # noqa: F401
+except ImportError:
+    sys.path.insert(0, str(Path(__file__).resolve().parent / "stand_in"))
+
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "python.md"
+
+
+def sections():
+    """(heading, blocks) of the guide's second level, in order."""
+    for part in re.split(r"^## ", GUIDE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+        blocks = re.findall(r"^```python\n(.*?)^```", part, flags=re.MULTILINE | re.DOTALL)
+        if blocks:
+            yield part.splitlines()[0], blocks
+
+
+def my_network():
+    """A stand-in with classes: a flow towards a mean that its labels decide."""
+    class MyNetwork(torch.nn.Module):
+        def forward(self, x, t, labels):
+            assert x.dim() == 4 and t.shape == labels.shape == x.shape[:1]
+            s = t.reshape(-1, 1, 1, 1).clamp(0, 1)
+            return torch.tanh(labels.reshape(-1, 1, 1, 1) / 10 - x) * (1 + s)
+    return MyNetwork
+
+
+def noise_network(t, x):
+    """A stand-in that predicts the noise on the VP path of standard normal data."""
+    return bespoke.Schedule("vp").sigma(t) * x
+
+
+def denoiser(x, sigma):
+    """A stand-in on standard normal data."""
+    return x / (1 + sigma[:, None] ** 2)
+
+
+class Pipe:
+    """A stand-in for a pipeline of diffusers: its loop."""
+
+    def __init__(self):
+        config = {"beta_schedule": "scaled_linear", "beta_start": 0.00085, "beta_end": 0.012,
+                  "prediction_type": "epsilon", "num_train_timesteps": 1000}
+        self.scheduler = types.SimpleNamespace(config=config)
+
+    def __call__(self, prompt, num_inference_steps, guidance_scale=1.0):
+        prompts = [prompt] if isinstance(prompt, str) else prompt
+        self.scheduler.set_timesteps(num_inference_steps)
+        x = torch.randn(len(prompts), 4, 8, 8) * self.scheduler.init_noise_sigma
+        sigma = bespoke.Schedule("ddpm-scaled-linear").sigma
+        for t in self.scheduler.timesteps:
+            output = sigma(1 - (float(t) + 1) / 1000) * x + 0.01 * guidance_scale * torch.tanh(x)
+            x = self.scheduler.step(output, t, x).prev_sample
+        return x
+
+
+def needs_torch(blocks):
+    return any("torch" in block or "diffusers" in block for block in blocks)
+
+
+class Guide(unittest.TestCase):
+    def test_every_block_runs(self):
+        before = os.getcwd()
+        names = []
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+            try:
+                for heading, blocks in sections():
+                    with self.subTest(heading):
+                        self.run_section(blocks)
+                        names.append(heading)
+            finally:
+                os.chdir(before)
+        self.assertIn("Your own PyTorch model", [heading for heading, _ in sections()])
+        self.assertIn("In five lines", names)
+
+    def run_section(self, blocks):
+        if torch is None and needs_torch(blocks):
+            self.skipTest("PyTorch is not installed")
+        space = {"bespoke": bespoke, "velocity": two_gaussians, "noise_network": noise_network,
+                 "denoiser": denoiser}
+        if torch is not None:
+            torch.manual_seed(0)
+            space.update(MyNetwork=my_network(), pipe=Pipe())
+        for block in blocks:
+            exec(compile(block, str(GUIDE), "exec"), space)
+        for name in ("samples", "images", "x"):
+            if name in space:
+                self.assertTrue(np.isfinite(np.asarray(space[name])).all(), name)
+
+
+if __name__ == "__main__":
+    unittest.main()

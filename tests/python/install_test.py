@@ -1,0 +1,61 @@
+"""Installs the package into a fresh virtual environment, without a network, and uses it there."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[2] / "python"
+
+try:
+    import numpy  # noqa: F401
+    import setuptools  # noqa: F401
+    import venv  # noqa: F401
+    import wheel  # noqa: F401
+except ImportError as error:
+    print(f"skipped: {error}")
+    sys.exit(77)
+try:
+    import torch
+except ImportError:
+    torch = None
+
+USE = """
+import importlib.metadata, pathlib, sys
+import bespoke
+from bespoke import _core
+assert sys.prefix in _core.__file__, _core.__file__
+assert importlib.metadata.version("bespoke-solvers") == _core.__version__
+assert (pathlib.Path(bespoke.__file__).parent / "py.typed").is_file()
+noise = bespoke.noise((8, 4))
+result = bespoke.fit(lambda t, x: -x, noise, nfe=2)
+print(result.solver.nfe, "torch" in sys.modules)
+"""
+
+
+class Install(unittest.TestCase):
+    def run_in(self, folder, *command):
+        environment = {key: value for key, value in os.environ.items()
+                       if not key.startswith("PYTHON")}
+        done = subprocess.run([str(folder / "bin" / command[0]), *command[1:]], env=environment,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        return done.stdout
+
+    def test_into_a_clean_environment(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = Path(scratch) / "environment"
+            subprocess.run([sys.executable, "-m", "venv", "--system-site-packages", str(folder)],
+                           check=True)
+            # The extra is satisfied by a PyTorch that calls itself a pre-release, as Debian's does.
+            wanted = str(PACKAGE) if torch is None else f"{PACKAGE}[torch]"
+            self.run_in(folder, "pip", "install", "--no-index", "--no-build-isolation", wanted)
+            self.assertEqual(self.run_in(folder, "python", "-c", USE).split(), ["2", "False"])
+            if torch is not None:
+                self.assertIn("usage", self.run_in(folder, "bespoke-export", "--help"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,142 @@
+"""Tests of solvers in other tools: k-diffusion's samplers and programs in C and C++."""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+try:
+    import numpy as np
+
+    import bespoke._core  # noqa: F401
+except ImportError as error:
+    print(f"skipped: {error}")
+    sys.exit(77)
+try:
+    import torch
+except ImportError:
+    torch = None
+
+from bespoke import Error, Schedule, Solver
+from bespoke.export import c_header, write_c_header
+from bespoke.k_diffusion import sample_bespoke, sigmas_of
+from mixtures import Mixture, two_gaussians
+
+SMALL = Mixture([[0.9, -0.4, 0.2], [-0.5, 0.6, -0.3]], [0.3, 0.4])
+
+
+def normal(seed, count, size):
+    return bespoke._core.normal_noise(seed, 0, count, size)
+
+
+class KDiffusion(unittest.TestCase):
+    def denoiser(self, y, sigma):
+        self.assertEqual(sigma.shape, y.shape[:1])
+        return SMALL.predict(np.ones(len(y)), np.asarray(sigma, dtype=np.float64), y)[0]
+
+    def test_a_denoiser_gives_the_solvers_own_samples(self):
+        noise = normal(1, 5, 3)
+        schedule = Schedule("ddpm-linear")
+        for name in ("dpm++2m/karras", "heun/karras", "euler"):
+            solver = Solver.named(name, 6, schedule=schedule, prediction="noise")
+            sigmas = sigmas_of(solver)
+            seen = []
+            found = sample_bespoke(self.denoiser, noise * sigmas[0], sigmas, callback=seen.append,
+                                   solver=solver)
+            expected = solver.sample(SMALL.field(schedule, "noise"), noise)
+            alpha = schedule.alpha(solver.times[-1])
+            np.testing.assert_allclose(alpha * found, expected, atol=1e-6, err_msg=name)
+            self.assertEqual([step["i"] for step in seen], list(range(6)))
+
+    def test_flows(self):
+        noise = normal(2, 5, 4)
+        solver = Solver.named("midpoint", 6)
+
+        def denoiser(x, sigma, factor):
+            return x + sigma[:, None] * two_gaussians(1 - sigma, x) * factor
+        sigmas = sigmas_of(solver)
+        self.assertEqual(sigmas[0], 1)
+        found = sample_bespoke(denoiser, noise, sigmas, {"factor": 1.0}, solver=solver)
+        np.testing.assert_allclose(found, solver.sample(two_gaussians, noise), atol=1e-12)
+
+    @unittest.skipIf(torch is None, "PyTorch is not installed")
+    def test_torch_in_half_precision(self):
+        noise = torch.from_numpy(normal(2, 5, 4)).half()
+        solver = Solver.named("midpoint", 6)
+
+        def denoiser(x, sigma):
+            self.assertEqual(x.dtype, torch.float16)
+            x, sigma = x.double(), sigma.double()
+            return (x + sigma[:, None] * two_gaussians(1 - sigma, x)).half()
+        found = sample_bespoke(denoiser, noise, torch.tensor(sigmas_of(solver)), solver=solver)
+        expected = solver.sample(two_gaussians, noise.double())
+        np.testing.assert_allclose(found.double(), expected, atol=2e-2)
+
+    def test_other_sigmas_are_refused(self):
+        solver = Solver.named("midpoint", 6)
+        with self.assertRaisesRegex(Error, "7 sigmas of its own"):
+            sample_bespoke(self.denoiser, normal(1, 2, 3), [1.0, 0.5, 0.0], solver=solver)
+
+
+PROGRAM = """
+#include <stdio.h>
+#include <stdlib.h>
+#include "solver.h"
+#define NETWORK(T) static void network_##T(double t, const T* x, T* f, size_t n, void* context) { \\
+  size_t k; (void)context; \\
+  for (k = 0; k < n; ++k) f[k] = (T)((1 + t) * (double)x[(k + 1) % n] - t * (double)x[k]); }
+NETWORK(float)
+NETWORK(double)
+#define RUN(T) do { \\
+  T x[5] = {(T)0.3, (T)-1.2, (T)0.7, (T)2, (T)-0.1}; \\
+  T* work = (T*)malloc(sizeof(T) * 5 * (SOLVER_NFE + 1)); \\
+  int k; \\
+  solver_sample_##T(network_##T, NULL, x, work, 5); \\
+  for (k = 0; k < 5; ++k) printf("%.17g\\n", (double)x[k]); \\
+  free(work); } while (0)
+int main(void) { RUN(float); RUN(double); return 0; }
+"""
+
+
+class CHeader(unittest.TestCase):
+    def field(self, t, x):
+        t = t[:, None]
+        return (1 + t) * np.roll(x, -1, axis=1) - t * x
+
+    def run_program(self, compiler, standard, suffix, solver, folder):
+        source, program = Path(folder) / f"main{suffix}", Path(folder) / "program"
+        source.write_text(PROGRAM)
+        write_c_header(solver, Path(folder) / "solver.h", name="solver")
+        subprocess.run([compiler, f"-std={standard}", "-Wall", "-Wextra", "-Wpedantic", "-Werror",
+                        str(source), "-o", str(program)], check=True)
+        return [float(line) for line in subprocess.run([str(program)], check=True,
+                                                       stdout=subprocess.PIPE).stdout.split()]
+
+    def test_programs_draw_the_same_samples(self):
+        noise = np.array([[0.3, -1.2, 0.7, 2, -0.1]])
+        for schedule, prediction in (("fm-ot", "velocity"), ("ddpm-linear", "noise")):
+            solver = Solver.named("dpm++2m/lambda-range:from=-2,to=2", 5, schedule=schedule,
+                                  prediction=prediction)
+            expected = solver.sample(self.field, noise)[0]
+            for compiler, standard, suffix in (("gcc", "c11", ".c"), ("g++", "c++17", ".cpp")):
+                if shutil.which(compiler) is None:
+                    self.skipTest(f"{compiler} is not installed")
+                with tempfile.TemporaryDirectory() as folder:
+                    found = self.run_program(compiler, standard, suffix, solver, folder)
+                scale = np.abs(expected).max()
+                np.testing.assert_allclose(found[:5] / scale, expected / scale, atol=1e-4)
+                np.testing.assert_allclose(found[5:] / scale, expected / scale, atol=1e-7)
+
+    def test_names_are_made_identifiers_and_bad_ones_refused(self):
+        solver = Solver.of([0, 1], [1], [[1]], name="8 steps */ für mich")
+        text = c_header(solver)
+        self.assertIn("solver_8_steps", text)
+        self.assertEqual(text.count("*/"), text.count("/*"))
+        with self.assertRaisesRegex(Error, "identifier"):
+            c_header(solver, name="2 bad")
+
+
+if __name__ == "__main__":
+    unittest.main()
