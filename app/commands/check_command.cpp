@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "bespoke/base/error.h"
+#include "bespoke/base/message.h"
 #include "bespoke/base/progress.h"
 #include "bespoke/measure/card_check.h"
 #include "bespoke/report/table.h"
@@ -19,6 +20,8 @@
 #include "runs/real_data.h"
 
 namespace bespoke {
+
+using namespace detail;
 
 namespace {
 
