@@ -148,11 +148,10 @@ nlohmann::json figure(double value) {
 }
 
 Table score_table(const CardCheck& check, bool real, size_t most) {
-  Table table(
-      {{"declaration"},
-       {"error relative to the best", true, 3},
-       {real ? "relative to a linear guess" : "of its own samples, to a linear guess", true, 3},
-       {"sample deviation", true, 3}});
+  Table table({{"declaration"},
+               {real ? "relative to the least" : "all sets, relative to the least", true, 3},
+               {real ? "to a linear guess" : "own set, to a linear guess", true, 3},
+               {"sample deviation", true, 3}});
   const auto add = [&](const ScoredCard& scored, const std::string& name) {
     const nlohmann::json excess = check.sets > 0 ? nlohmann::json(scored.excess) : nullptr;
     table.add_row({name, excess, figure(scored.error), figure(scored.deviation)});

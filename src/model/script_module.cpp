@@ -230,10 +230,7 @@ torch::Tensor ScriptModule::with_shape(const torch::IValue& result, const torch:
                                        const std::vector<int64_t>& shape) const {
   std::vector<int64_t> expected = {input.size(0)};
   expected.insert(expected.end(), shape.begin(), shape.end());
-  if (!is_usable(result)) {
-    throw bad_input("{} returned {}, it must return a dense tensor of floating-point numbers",
-                    path_, describe_result(result));
-  }
+  require_usable(result);
   if (result.toTensor().sizes() != torch::IntArrayRef(expected)) {
     throw bad_input(
         "{} returned {} for an input of shape {}, the card says {}; its sample_shape or the model "
@@ -243,10 +240,16 @@ torch::Tensor ScriptModule::with_shape(const torch::IValue& result, const torch:
   return result.toTensor();
 }
 
+void ScriptModule::require_usable(const torch::IValue& result) const {
+  if (is_usable(result)) return;
+  throw bad_input("{} returned {}, it must return a dense tensor of floating-point numbers", path_,
+                  describe_result(result));
+}
+
 torch::Tensor ScriptModule::with_batch(const torch::IValue& result,
                                        const torch::Tensor& input) const {
-  if (!is_usable(result) || result.toTensor().dim() == 0 ||
-      result.toTensor().size(0) != input.size(0)) {
+  require_usable(result);
+  if (result.toTensor().dim() == 0 || result.toTensor().size(0) != input.size(0)) {
     throw bad_input("{} returned {} for an input of shape {}, expected one row for each of the {}",
                     path_, describe_result(result), fmt::join(input.sizes(), "x"), input.size(0));
   }

@@ -47,6 +47,7 @@ class ScriptModule {
   torch::Tensor with_shape(const torch::IValue& result, const torch::Tensor& input,
                            const std::vector<int64_t>& shape) const;
   torch::Tensor with_batch(const torch::IValue& result, const torch::Tensor& input) const;
+  void require_usable(const torch::IValue& result) const;
   void shrink(int64_t failed) const;
   torch::Tensor called_on(const std::vector<torch::Tensor>& piece, const std::string& manner,
                           const Accept& accept) const;

@@ -202,7 +202,7 @@ def forward(self, x, t):
   EXPECT_NE(good.out.find("The card fits"), std::string::npos) << good.out;
   EXPECT_NE(good.out.find("differentiable in x"), std::string::npos);
   write_card({{"prediction", "noise"}});
-  const auto bad = run("check model.json");
+  const auto bad = run("check model.json --count 16");
   EXPECT_EQ(bad.code, 3);
   EXPECT_NE(bad.err.find("with prediction \"velocity\" its denoising error is"), std::string::npos)
       << bad.err;
@@ -210,7 +210,7 @@ def forward(self, x, t):
   const auto data =
       1.2 * torch::rand({40, 3, 4, 4}).round() - 0.6 + 0.2 * torch::randn({40, 3, 4, 4});
   testing::write_npy(folder_ / "data.npy", data);
-  const auto judged = run("check model.json --data data.npy");
+  const auto judged = run("check model.json --data data.npy --count 40");
   EXPECT_EQ(judged.code, 3);
   EXPECT_NE(judged.err.find("on the real samples"), std::string::npos) << judged.err;
   write_card(json::object());

@@ -71,7 +71,7 @@ TEST_F(FeaturesTest, RefusesWhatAreNoFeatures) {
   expect_refused("return x", "shape 5x3x8x8");
   expect_refused("return x.mean([1, 2, 3])", "expected features [batch, d]");
   expect_refused("return x.mean([0, 2, 3])", "one row for each of the 5");
-  expect_refused("return x.flatten(1).gt(0)", "of a floating type");
+  expect_refused("return x.flatten(1).gt(0)", "of floating-point numbers");
   expect_refused("return x.reshape([-1, 7])", "failed when it was called on an input of shape");
   EXPECT_NE(testing::refusal([&] { FeatureExtractor(temporary_.path() / "none.pt", {}); }), "");
 }
