@@ -78,7 +78,8 @@ void run_demo(const DemoCommandOptions& options) {
       "about eighty, with a solver made for it. A minute on two CPU cores.\n",
       options.model);
   run_step(
-      "1. The model's own samples, by an adaptive solver; a solver of 8 evaluations fitted to them\n"
+      "1. The model's own samples, by an adaptive solver; a solver of 8 evaluations fitted to "
+      "them\n"
       "   in closed form; and what a few iterations make of it, all by calling the model alone:",
       distill_step(options));
   run_step(
