@@ -9,9 +9,6 @@ namespace bespoke {
 
 namespace {
 
-// In these coordinates every model's field is bounded and nearly straight, so methods start best.
-constexpr char kStraightest[] = "fm-ot";
-
 bool can_spend(const std::string& method, int nfe) { return find_solver(method).steps(nfe) > 0; }
 
 }  // namespace

@@ -18,8 +18,6 @@ namespace bespoke {
 
 namespace {
 
-constexpr char kStraightest[] = "fm-ot";
-
 std::vector<std::string> all_grids(int nfe, const Schedule& schedule, double data_deviation) {
   std::vector<std::string> grids;
   for (const auto& entry : grid_registry()) {
@@ -41,12 +39,6 @@ std::vector<int64_t> rounded_coefficients(const NsSolver& solver) {
   return rounded;
 }
 
-torch::Tensor repeated(const torch::Tensor& x, int64_t times) {
-  std::vector<int64_t> repeats(static_cast<size_t>(x.dim()), 1);
-  repeats.front() = times;
-  return x.repeat(repeats);
-}
-
 // Solvers of as many evaluations side by side in one batch, each on all pairs: row s * count + k is
 // pair k by solver s. Most solvers here are looked at on one pair alone, and models like batches.
 torch::Tensor sample_side_by_side(const std::vector<NamedSolver>& solvers, size_t begin, size_t end,
@@ -60,11 +52,8 @@ torch::Tensor sample_side_by_side(const std::vector<NamedSolver>& solvers, size_
     }
     return values;
   };
-  Conditions conditions;
-  for (const auto& [name, values] : slice(pairs.conditions, 0, count)) {
-    conditions[name] = repeated(values, many);
-  }
-  const torch::Tensor noise = repeated(pairs.x0.slice(0, 0, count), many);
+  const Conditions conditions = repeat(slice(pairs.conditions, 0, count), many);
+  const torch::Tensor noise = repeat(pairs.x0.slice(0, 0, count), many);
   torch::Tensor start = torch::empty_like(noise), x = torch::empty_like(noise);
   combine_per_sample(start, {noise}, {per_row([](const NsSolver& s) { return s.start_scale; })});
   std::vector<torch::Tensor> terms = {start};

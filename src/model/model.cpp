@@ -37,6 +37,18 @@ Conditions select(const Conditions& conditions, const torch::Tensor& index) {
   return selected;
 }
 
+torch::Tensor repeat(const torch::Tensor& batch, int64_t times) {
+  std::vector<int64_t> repeats(static_cast<size_t>(batch.dim()), 1);
+  repeats.front() = times;
+  return batch.repeat(repeats);
+}
+
+Conditions repeat(const Conditions& conditions, int64_t times) {
+  Conditions repeated;
+  for (const auto& [name, values] : conditions) repeated[name] = repeat(values, times);
+  return repeated;
+}
+
 Conditions slice(const Conditions& conditions, int64_t begin, int64_t end) {
   Conditions sliced;
   for (const auto& [name, values] : conditions) sliced[name] = values.slice(0, begin, end);

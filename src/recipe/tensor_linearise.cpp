@@ -53,13 +53,13 @@ class ChangedRuns {
 
   // The change of x_n for a unit of each number changed.
   std::vector<torch::Tensor> columns(const Field& field, Counts* counts) {
-    const Conditions conditions = repeated(run_.chunk.conditions);
+    const Conditions conditions = repeat(run_.chunk.conditions, copies());
     begin();
     for (size_t k = first_; k < solver_.a.size(); ++k) {
-      const torch::Tensor x = repeated(run_.x[k]) + state_;
+      const torch::Tensor x = repeat(run_.x[k], copies()) + state_;
       const torch::Tensor u = field.velocity(x, times(k), conditions).detach().contiguous();
       counts->forwards += x.size(0);
-      slopes_.push_back(u.to(x.scalar_type()) - repeated(run_.u[k]).to(x.scalar_type()));
+      slopes_.push_back(u.to(x.scalar_type()) - repeat(run_.u[k], copies()).to(x.scalar_type()));
       step(k);
     }
     std::vector<torch::Tensor> result;
@@ -70,18 +70,6 @@ class ChangedRuns {
 
  private:
   int64_t copies() const { return static_cast<int64_t>(changes_.size()); }
-
-  torch::Tensor repeated(const torch::Tensor& x) const {
-    std::vector<int64_t> repeats(static_cast<size_t>(x.dim()), 1);
-    repeats.front() = copies();
-    return x.repeat(repeats);
-  }
-
-  Conditions repeated(const Conditions& conditions) const {
-    Conditions result;
-    for (const auto& [name, values] : conditions) result[name] = repeated(values);
-    return result;
-  }
 
   // How each change moves the state at its first evaluation, and by how much it changed its number.
   void begin() {

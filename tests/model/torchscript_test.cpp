@@ -404,6 +404,7 @@ TEST_F(TorchScript, RefusesEachMistakeInACard) {
   refused([](json& d) { d["conditions"] = 3; }, "must be a list");
   refused([](json& d) { d["conditions"][0]["name"] = "a=b"; }, "conditions[0].name: must not");
   refused([](json& d) { d["conditions"][0]["name"] = ""; }, "conditions[0].name: must not");
+  refused([](json& d) { d["conditions"][0]["name"] = "guidance w"; }, "choose another name");
   refused([](json& d) { d["conditions"].push_back(d["conditions"][0]); }, "conditions[1]");
   refused([](json& d) { d["conditions"][0]["shape"] = {3}; }, "either \"classes\"");
   refused(
@@ -419,6 +420,22 @@ TEST_F(TorchScript, RefusesEachMistakeInACard) {
       "decoder.scale");
   refused([](json& d) { d["sample_rate"] = 0; }, "sample_rate");
   refused([](json& d) { d["input_scaling"] = "unit"; }, "input_scaling");
+}
+
+TEST_F(TorchScript, SaysHowItCountsTimeAsTheCardDoes) {
+  const auto said = [&](const json& time, const std::string& scaling) {
+    json document = card("noise", {{"name", "ddpm-linear"}}, time);
+    document["input_scaling"] = scaling;
+    const ModelCard read = parse_model_card(document.dump(), "model.json");
+    return describe(read.time, read.input_scaling);
+  };
+  for (const json& time :
+       {json{{"convention", "data-to-noise"}}, json{{"convention", "sigma"}, {"scale", 2.5}},
+        json{{"convention", "index"}, {"levels", 1000}, {"integer", true}}}) {
+    EXPECT_EQ(said(time, "none"), time);
+  }
+  EXPECT_EQ(said({{"convention", "log-sigma"}}, "edm"),
+            (json{{"convention", "log-sigma"}, {"input_scaling", "edm"}}));
 }
 
 TEST_F(TorchScript, EveryDocumentedCardIsValid) {

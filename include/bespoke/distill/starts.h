@@ -15,6 +15,10 @@ struct LogSnrRange {
 };
 std::string to_string(const LogSnrRange& range);
 
+// The schedule in whose coordinates every model's field is bounded and nearly straight, so that
+// methods start best.
+constexpr char kStraightest[] = "fm-ot";
+
 // The ranges automatic starts lie on. Results depend mostly on where a start places its times: the
 // optimiser soon finds the coefficients but, since networks ripple in t, hardly moves a time over a
 // ripple. Times do best evenly spaced in log-SNR from where samples begin to show, which with more

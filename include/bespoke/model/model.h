@@ -20,6 +20,10 @@ using Conditions = std::map<std::string, torch::Tensor>;
 Conditions select(const Conditions& conditions, const torch::Tensor& index);
 Conditions slice(const Conditions& conditions, int64_t begin, int64_t end);
 
+// The whole batch so many times, one after the other: row k * batch + i is row i.
+torch::Tensor repeat(const torch::Tensor& batch, int64_t times);
+Conditions repeat(const Conditions& conditions, int64_t times);
+
 // A trained model: what it predicts at x [batch, ...] and t. Time is in our convention, 0 = noise,
 // 1 = data, as a float64 tensor [batch] on the CPU wherever x is: schedules need its value, and
 // reading it back from a device would stall it. Outputs are differentiable in x and t.
