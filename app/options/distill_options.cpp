@@ -42,11 +42,13 @@ FamilyPtr make_family(const DistillCommandOptions& options, int nfe) {
 DirectOptions parse_direct(const std::string& text) {
   DirectOptions options;
   const Spec spec = Spec::parse(text.empty() ? "direct" : "direct:" + text);
-  spec.allow_only({"smoothing", "damping", "attempts", "judges", "difference", "time_difference"});
+  spec.allow_only({"smoothing", "damping", "attempts", "judges", "remembered", "difference",
+                   "time_difference"});
   options.smoothing = spec.number("smoothing", options.smoothing);
   options.damping = spec.number("damping", options.damping);
   options.attempts = static_cast<int>(spec.integer("attempts", options.attempts));
   options.judges = spec.integer("judges", options.judges);
+  options.remembered = spec.integer("remembered", options.remembered);
   options.difference = spec.number("difference", options.difference);
   options.time_difference = spec.number("time_difference", options.time_difference);
   return options;
@@ -65,7 +67,7 @@ void DistillCommandOptions::add_to(CLI::App& command) {
                   "samples of the model to learn from, where they are made now in memory")
       ->capture_default_str();
   command.add_option("--tolerance", tolerance,
-                     "of the reference, where pairs are made now; default 1e-4 up to 8 NFE, 1e-5 "
+                     "of the reference, where pairs are made now; default 3e-5 up to 8 NFE, 1e-5 "
                      "beyond and for adam");
   command.add_option("--nfe", nfe, "evaluations, one or a list such as 4-20+2")
       ->capture_default_str();
@@ -95,10 +97,10 @@ void DistillCommandOptions::add_to(CLI::App& command) {
       .add_option("--times", times,
                   "free, or as whoever runs the solver rounds them: integer, integer:LEVELS, bf16")
       ->capture_default_str();
-  command.add_option("--direct", direct,
-                     "settings of auto and direct, KEY=VALUE,...: judges, smoothing, "
-                     "damping, attempts, "
-                     "difference, time_difference (docs/distillation.md)");
+  command.add_option(
+      "--direct", direct,
+      "settings of auto and direct, KEY=VALUE,...: judges, remembered, "
+      "smoothing, damping, attempts, difference, time_difference (docs/distillation.md)");
   command.add_option("--adam-decay", adam_decay, "polynomial (rate 5e-4) or cosine (rate 1e-4)")
       ->capture_default_str();
   command
@@ -107,14 +109,14 @@ void DistillCommandOptions::add_to(CLI::App& command) {
       ->capture_default_str();
   command
       .add_option("--iterations", iterations,
-                  "at most; default 12 (auto, which mostly ends by itself before), 6 (direct) or "
+                  "at most; default 16 (auto, which mostly ends by itself before), 6 (direct) or "
                   "15000 (adam)")
       ->check(positive_number());
   command
-      .add_option(
-          "--train-batch", batch,
-          "samples of one iteration; default 16, 8 beyond 10 NFE, more where they are small, "
-          "or 40 (adam)")
+      .add_option("--train-batch", batch,
+                  "samples of one iteration; default 8, 4 beyond 14 NFE or where samples or calls "
+                  "are few, more where they are small, "
+                  "or 40 (adam)")
       ->check(positive_number());
   command
       .add_option("--calls", most_forwards,

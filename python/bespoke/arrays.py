@@ -123,6 +123,14 @@ class Arrays(ABC):
         scaled = error / (tolerance + tolerance * self.largest(left, right))
         return self.root_mean_squares(scaled).tolist()
 
+    def products(self, x: Array, columns: Sequence[Array]) -> np.ndarray:
+        """The inner products of x with each column, [samples, columns]."""
+        result = np.empty((int(x.shape[0]), len(columns)))
+        for k in range(result.shape[0]):
+            matrix = self.concatenate([self.rows(column[k:k + 1]) for column in columns])
+            result[k] = self.to_numpy(matrix @ self.rows(x[k:k + 1])[0])
+        return result
+
     def grams(self, columns: Sequence[Array]) -> np.ndarray:
         """The inner products of all columns, [samples, columns, columns]."""
         samples = int(columns[0].shape[0])

@@ -70,14 +70,10 @@ class Samples:
                                for part, run in runs])
 
     def linearise(self, runs: List[Tuple[List[int], Run]], solver: "_core.NsSolver",
-                  changes: List[Change]) -> np.ndarray:
-        """The same of the changes of x_n that each change alone makes, then of the last step."""
-        grams = []
-        for part, run in runs:
-            columns = self._columns(run, solver, changes)
-            grams.append(self.field.arrays.grams([*columns, *run.basis(),
-                                                  self._residual(run, part)]))
-        return np.concatenate(grams)
+                  changes: List[Change]) -> "Columns":
+        """The changes of x_n that each change alone makes, then those of the last step."""
+        return Columns(self, [(part, [*self._columns(run, solver, changes), *run.basis()],
+                               self._residual(run, part)) for part, run in runs])
 
     def begin(self, subset: List[int]) -> "Steps":
         """A solver in the making, along the true trajectories."""
@@ -107,6 +103,27 @@ class Samples:
                 for number, column in zip(together, changed.columns()):
                     columns[number] = column
         return columns
+
+
+class Columns:
+    """How x_n changes on some samples, and what other solvers miss by along the same changes."""
+
+    def __init__(self, samples: Samples,
+                 parts: List[Tuple[List[int], List[Array], Array]]) -> None:
+        self._samples = samples
+        self._arrays = samples.field.arrays
+        self._parts = [(part, columns) for part, columns, _ in parts]
+        self.grams = np.concatenate([self._arrays.grams([*columns, residual])
+                                     for _, columns, residual in parts])
+
+    def against(self, solver: "_core.NsSolver") -> np.ndarray:
+        """Inner products of the solver's residual with the columns and, last, with itself."""
+        products = []
+        for part, columns in self._parts:
+            run = run_solver(solver, self._samples.field, *self._samples._chosen(part), keep=False)
+            residual = self._samples._residual(run, part)
+            products.append(self._arrays.products(residual, [*columns, residual]))
+        return np.concatenate(products)
 
 
 class ChangedRuns:

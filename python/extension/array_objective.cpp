@@ -12,6 +12,7 @@ namespace bespoke::python {
 namespace {
 
 using Grams = py::array_t<double, py::array::c_style | py::array::forcecast>;
+using Products = Grams;
 
 // From the inner products of all columns and, last, the residual: [samples, n + 1, n + 1].
 LinearModel linear_model(const py::object& answer, double size) {
@@ -118,12 +119,44 @@ LinearModel ArrayObjective::last_step(const NsSolver& solver, const std::vector<
       counts, [&] { return linear_model(samples_.attr("last_step")(run(solver, subset)), size_); });
 }
 
-LinearModel ArrayObjective::linearise(const NsSolver& solver, const std::vector<int64_t>& subset,
-                                      const std::vector<Change>& changes, Counts* counts) const {
-  return counted(counts, [&] {
-    return linear_model(samples_.attr("linearise")(run(solver, subset), solver, to_list(changes)),
-                        size_);
+// The columns, in a bespoke.samples.Columns.
+class ArrayObjective::Columns : public Linearisation {
+ public:
+  Columns(const ArrayObjective& objective, py::object columns)
+      : objective_(objective),
+        columns_(std::move(columns)),
+        model_(linear_model(columns_.attr("grams"), objective.size_)) {}
+
+  const LinearModel& model() const override { return model_; }
+
+  LinearModel against(const NsSolver& solver, Counts* counts) const override {
+    const auto products = objective_.counted(
+        counts, [&] { return columns_.attr("against")(solver).cast<Products>(); });
+    const auto values = products.unchecked<2>();
+    LinearModel moved = model_;
+    for (py::ssize_t s = 0; s < values.shape(0); ++s) {
+      LinearModel::Sample& sample = moved.samples[static_cast<size_t>(s)];
+      const py::ssize_t n = values.shape(1) - 1;
+      for (py::ssize_t i = 0; i < n; ++i) sample.products[static_cast<size_t>(i)] = values(s, i);
+      sample.squared_error = values(s, n);
+    }
+    return moved;
+  }
+
+ private:
+  const ArrayObjective& objective_;
+  py::object columns_;
+  LinearModel model_;
+};
+
+std::unique_ptr<Linearisation> ArrayObjective::linearise(const NsSolver& solver,
+                                                         const std::vector<int64_t>& subset,
+                                                         const std::vector<Change>& changes,
+                                                         Counts* counts) const {
+  py::object columns = counted(counts, [&] {
+    return py::object(samples_.attr("linearise")(run(solver, subset), solver, to_list(changes)));
   });
+  return std::make_unique<Columns>(*this, std::move(columns));
 }
 
 // A fit along the true trajectories, in a bespoke.samples.Steps.

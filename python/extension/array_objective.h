@@ -58,13 +58,16 @@ class ArrayObjective : public Objective {
   int64_t trajectories() const override { return trajectories_; }
   std::unique_ptr<StepwiseRun> begin_run(const std::vector<int64_t>& subset,
                                          Counts* counts) const override;
-  LinearModel linearise(const NsSolver& solver, const std::vector<int64_t>& subset,
-                        const std::vector<Change>& changes, Counts* counts) const override;
+  std::unique_ptr<Linearisation> linearise(const NsSolver& solver,
+                                           const std::vector<int64_t>& subset,
+                                           const std::vector<Change>& changes,
+                                           Counts* counts) const override;
   LossGradient loss_gradient(const NsSolver& solver, const std::vector<int64_t>& subset,
                              Counts* counts) const override;
 
  private:
   class Steps;
+  class Columns;
 
   // Asks, and adds what it cost.
   template <class Question>

@@ -42,22 +42,49 @@ std::vector<size_t> column_indices(const std::vector<Change>& changes, int nfe) 
   return indices;
 }
 
-// The slope in all coefficients, zero in those that were not changed; columns of one number are
-// averaged.
-LinearModelSlope in_coefficients(const LinearModelSlope& slope, const std::vector<size_t>& indices,
-                                 int nfe) {
-  const size_t count = coefficient_count(nfe);
-  LinearModelSlope whole{std::vector<double>(count, 0), Matrix(count, count)};
-  std::vector<double> shares(count, 0);
+// What some samples say about theta: residuals there, along columns taken there or before.
+struct Evidence {
+  LinearModel model;
+  std::vector<size_t> indices;  // of its columns among the coefficients
+  double weight;                // of one of its samples
+};
+
+double weight_of(const Evidence& evidence) {
+  return evidence.weight * static_cast<double>(evidence.model.samples.size());
+}
+
+// Adds a slope to one in all coefficients; columns of one number are averaged.
+void add(LinearModelSlope& whole, const LinearModelSlope& slope, const std::vector<size_t>& indices,
+         double weight) {
+  std::vector<double> shares(whole.gradient.size(), 0);
   for (const size_t index : indices) shares[index] += 1;
   for (size_t i = 0; i < indices.size(); ++i) {
-    const double share = 1 / shares[indices[i]];
+    const double share = weight / shares[indices[i]];
     whole.gradient[indices[i]] += share * slope.gradient[i];
     for (size_t j = 0; j < indices.size(); ++j) {
       whole.curvature(indices[i], indices[j]) += share / shares[indices[j]] * slope.curvature(i, j);
     }
   }
+}
+
+// The slope in all coefficients, zero in those that were not changed.
+LinearModelSlope slope_of(std::vector<Evidence>& all, double smoothing, int nfe) {
+  double total = 0, log_square = 0;
+  for (const Evidence& evidence : all) {
+    total += weight_of(evidence);
+    log_square += weight_of(evidence) * std::log(evidence.model.typical_square());
+  }
+  const size_t count = coefficient_count(nfe);
+  LinearModelSlope whole{std::vector<double>(count, 0), Matrix(count, count)};
+  for (Evidence& evidence : all) {
+    evidence.model.floor = smoothing * std::exp(log_square / total);
+    add(whole, slope_of(evidence.model), evidence.indices, weight_of(evidence) / total);
+  }
   return whole;
+}
+
+double plain_loss(const LinearModel& model) {
+  return model.loss(std::vector<double>(model.columns(), 0));
 }
 
 // The loss of a solver on some samples, with the last step put where it is best where it is free.
@@ -71,13 +98,8 @@ class Refitted {
         counts_(counts),
         refits_(objective.is_linear() && !family.last_step().empty()) {}
 
-  struct Losses {
-    double plain;     // at theta as it was
-    double smoothed;  // with the last step refitted
-  };
-
-  // Of the first theta, which sets the floor; theta gets the refitted last step.
-  Losses begin(std::vector<double>& theta, double smoothing) {
+  // The smoothed loss of the first theta, which sets the floor; theta gets the refitted last step.
+  double begin(std::vector<double>& theta, double smoothing) {
     smoothing_ = smoothing;
     return measure(theta);
   }
@@ -85,33 +107,30 @@ class Refitted {
   // The smoothed loss, infinite where the solver diverges.
   double smoothed(std::vector<double>& theta) {
     try {
-      return measure(theta).smoothed;
+      return measure(theta);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::diverged) throw;
       return std::numeric_limits<double>::infinity();
     }
   }
 
-  double floor() const { return floor_; }
-
  private:
-  Losses measure(std::vector<double>& theta) {
+  double measure(std::vector<double>& theta) {
     const NsSolver solver = family_.solver(theta);
     if (!refits_) {
       auto errors = objective_.log_errors(solver, batch_, counts_);
-      const double plain = mean(errors), size = objective_.sample_size();
-      if (floor_ < 0) floor_ = smoothing_ * std::exp(plain) * size;
+      const double size = objective_.sample_size();
+      if (floor_ < 0) floor_ = smoothing_ * std::exp(mean(errors)) * size;
       for (double& e : errors) e = std::log(std::exp(e) + floor_ / size);
-      return {plain, mean(errors)};
+      return mean(errors);
     }
     LinearModel last = objective_.last_step(solver, batch_, counts_);
-    const double plain = last.loss(std::vector<double>(last.columns(), 0));
     if (floor_ < 0) floor_ = smoothing_ * last.typical_square();
     last.floor = floor_;
     const std::vector<double> change = best_change(last);
     const std::vector<size_t> indices = family_.last_step();
     for (size_t i = 0; i < change.size(); ++i) theta[indices[i]] += change[i];
-    return {plain, last.loss(change)};
+    return last.loss(change);
   }
 
   const Objective& objective_;
@@ -248,10 +267,11 @@ std::vector<Change> jacobian_changes(const NsSolver& solver, const Matrix& famil
 double answer_noise(const Objective& objective, const NsSolver& solver,
                     const std::vector<int64_t>& subset, Counts* counts) {
   constexpr double kSmall = 2e-4;  // of x_0: so little that a smooth model is linear
-  const LinearModel model = objective.linearise(
+  const auto columns = objective.linearise(
       solver, subset,
       {{Change::What::start_scale, 0, 0, kSmall}, {Change::What::start_scale, 0, 0, -kSmall}},
       counts);
+  const LinearModel& model = columns->model();
   double squares = 0;
   for (const auto& sample : model.samples) {
     squares += sample.gram(0, 0) - 2 * sample.gram(0, 1) + sample.gram(1, 1);
@@ -261,43 +281,134 @@ double answer_noise(const Objective& objective, const NsSolver& solver,
          objective.data_deviation();
 }
 
+namespace {
+
+bool share_samples(const std::vector<int64_t>& left, const std::vector<int64_t>& right) {
+  return std::any_of(left.begin(), left.end(), [&](int64_t sample) {
+    return std::find(right.begin(), right.end(), sample) != right.end();
+  });
+}
+
+// One iteration on its way.
+class Iteration {
+ public:
+  Iteration(const Objective& objective, const Family& family, const DirectOptions& options,
+            DirectState& state, Counts* counts)
+      : objective_(objective), family_(family), options_(options), state_(state), counts_(counts) {}
+
+  // Before the first: the last step where it is best, and how wide differences are to be.
+  void begin(const std::vector<int64_t>& batch, std::vector<double>& theta) {
+    if (state_.damping == 0) {
+      state_.damping = options_.damping;
+      Refitted(objective_, family_, batch, counts_).begin(theta, options_.smoothing);
+    }
+    if (state_.difference == 0) {
+      state_.difference =
+          options_.difference > 0
+              ? options_.difference
+              : difference_for(answer_noise(objective_, family_.solver(theta), batch, counts_));
+    }
+    options_.difference = state_.difference;
+  }
+
+  Remembered linearise(const std::vector<int64_t>& batch, const std::vector<double>& theta) const {
+    Remembered here{theta, batch, 0, columns_at(theta, batch, counts_)};
+    here.loss = plain_loss(here.columns->model());
+    return here;
+  }
+
+  // What the batch and the samples remembered say. Those that are of the batch again, or on which
+  // the solver is not finite, are forgotten.
+  std::vector<Evidence> evidence(const Remembered& here) {
+    constexpr double kPower = 2;  // of how far errors fell since
+    std::vector<Remembered> memory;
+    std::vector<Evidence> all = {{here.columns->model(), indices_at(here.theta), 1}};
+    const NsSolver solver = family_.solver(here.theta);
+    for (Remembered& earlier : state_.memory) {
+      if (share_samples(earlier.samples, here.samples)) continue;
+      if (!earlier.columns) {
+        Counts again;  // of a run that goes on: these were counted before
+        earlier.columns = columns_at(earlier.theta, earlier.samples, &again);
+      }
+      try {
+        LinearModel model = earlier.columns->against(solver, counts_);
+        const double weight = std::min(1.0, std::exp(kPower * (plain_loss(model) - earlier.loss)));
+        all.push_back({std::move(model), indices_at(earlier.theta), weight});
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::diverged) throw;
+        continue;
+      }
+      memory.push_back(std::move(earlier));
+    }
+    state_.memory = std::move(memory);
+    return all;
+  }
+
+  // Moves theta where the judges gain most.
+  void move(std::vector<Evidence> all, const std::vector<int64_t>& judges,
+            std::vector<double>& theta) {
+    constexpr double kLeastDamping = 1e-9, kMostDamping = 1;
+    const LinearModelSlope slope = slope_of(all, options_.smoothing, family_.nfe());
+    const Matrix jacobian = family_.jacobian(theta);
+    const std::vector<double> gradient = transposed_product(jacobian, slope.gradient);
+    const Matrix hessian = congruence(slope.curvature, jacobian);
+    Refitted judged(objective_, family_, judges, counts_);
+    std::vector<double> unmoved = theta;
+    const double standing = judged.begin(unmoved, options_.smoothing);
+    const auto attempt = [&](double damping) {
+      Trial trial{damping, std::numeric_limits<double>::infinity(),
+                  moved(family_, hessian, damping, gradient, theta)};
+      if (!trial.theta.empty()) trial.loss = judged.smoothed(trial.theta);
+      return trial;
+    };
+    const Trial best = best_trial(attempt, state_.damping, options_.attempts);
+    state_.damping = std::clamp(best.damping, kLeastDamping, kMostDamping);
+    theta = best.loss < standing ? best.theta : unmoved;
+  }
+
+  void remember(Remembered here) {
+    state_.memory.push_back(std::move(here));
+    auto& memory = state_.memory;
+    int64_t samples = 0;
+    for (const Remembered& entry : memory) samples += static_cast<int64_t>(entry.samples.size());
+    while (samples > options_.remembered) {
+      samples -= static_cast<int64_t>(memory.front().samples.size());
+      memory.erase(memory.begin());
+    }
+  }
+
+ private:
+  std::vector<Change> changes_at(const std::vector<double>& theta) const {
+    return jacobian_changes(family_.solver(theta), family_.jacobian(theta), options_);
+  }
+  std::vector<size_t> indices_at(const std::vector<double>& theta) const {
+    return column_indices(changes_at(theta), family_.nfe());
+  }
+  std::shared_ptr<const Linearisation> columns_at(const std::vector<double>& theta,
+                                                  const std::vector<int64_t>& samples,
+                                                  Counts* counts) const {
+    return objective_.linearise(family_.solver(theta), samples, changes_at(theta), counts);
+  }
+
+  const Objective& objective_;
+  const Family& family_;
+  DirectOptions options_;
+  DirectState& state_;
+  Counts* counts_;
+};
+
+}  // namespace
+
 double direct_iteration(const Objective& objective, const Family& family,
-                        const DirectOptions& given, const std::vector<int64_t>& batch,
+                        const DirectOptions& options, const std::vector<int64_t>& batch,
                         const std::vector<int64_t>& judges, DirectState& state,
                         std::vector<double>& theta, Counts* counts) {
-  constexpr double kLeastDamping = 1e-9, kMostDamping = 1;
-  DirectOptions options = given;
-  if (state.damping == 0) state.damping = options.damping;
-  Refitted refitted(objective, family, batch, counts);
-  const double before = refitted.begin(theta, options.smoothing).plain;
-  const NsSolver solver = family.solver(theta);
-  if (state.difference == 0) {
-    state.difference = options.difference > 0
-                           ? options.difference
-                           : difference_for(answer_noise(objective, solver, batch, counts));
-  }
-  options.difference = state.difference;
-  const Matrix jacobian = family.jacobian(theta);
-  const auto changes = jacobian_changes(solver, jacobian, options);
-  LinearModel linear = objective.linearise(solver, batch, changes, counts);
-  linear.floor = refitted.floor();
-  const LinearModelSlope slope =
-      in_coefficients(slope_of(linear), column_indices(changes, solver.nfe()), solver.nfe());
-  const std::vector<double> gradient = transposed_product(jacobian, slope.gradient);
-  const Matrix hessian = congruence(slope.curvature, jacobian);
-
-  Refitted judged(objective, family, judges, counts);
-  std::vector<double> unmoved = theta;
-  const double standing = judged.begin(unmoved, options.smoothing).smoothed;
-  const auto attempt = [&](double damping) {
-    Trial trial{damping, std::numeric_limits<double>::infinity(),
-                moved(family, hessian, damping, gradient, theta)};
-    if (!trial.theta.empty()) trial.loss = judged.smoothed(trial.theta);
-    return trial;
-  };
-  const Trial best = best_trial(attempt, state.damping, options.attempts);
-  state.damping = std::clamp(best.damping, kLeastDamping, kMostDamping);
-  theta = best.loss < standing ? best.theta : unmoved;
+  Iteration iteration(objective, family, options, state, counts);
+  iteration.begin(batch, theta);
+  Remembered here = iteration.linearise(batch, theta);
+  const double before = here.loss;
+  iteration.move(iteration.evidence(here), judges, theta);
+  iteration.remember(std::move(here));
   return before;
 }
 

@@ -47,17 +47,11 @@ class Distillation {
       state_.chosen = static_cast<int64_t>(best_start());
     }
     const auto chosen = static_cast<size_t>(state_.chosen);
-    const Ending ending = advance(chosen, iterations());
-    const bool ended_well = ending != Ending::stopped && ending != Ending::diverged;
-    if (iterates_directly() && ended_well) polish(chosen);
-    return summary(chosen, ending);
+    return summary(chosen, advance(chosen, iterations()));
   }
 
  private:
   bool adam() const { return options_.method == Method::adam; }
-  bool iterates_directly() const {
-    return options_.method == Method::automatic || options_.method == Method::direct;
-  }
   int64_t iterations() const { return options_.most_iterations(); }
   int64_t validation_interval() const {
     constexpr int64_t kDirect = 1, kAdam = 100;
@@ -174,10 +168,9 @@ class Distillation {
     StartState& start = state_.starts[index];
     while (true) {
       if (start.diverged) return Ending::diverged;
-      const bool ends_itself = options_.method == Method::automatic;
-      if (ends_itself && start.stale >= options_.patience) return Ending::converged;
+      if (options_.method == Method::automatic && is_stale(start)) return Ending::converged;
       if (start.iteration >= until) return Ending::iterations;
-      if (beyond_budget()) return Ending::forwards;
+      if (beyond_budget(start)) return Ending::forwards;
       if (iterate(index) == Verdict::stop) return Ending::stopped;
     }
   }
@@ -204,31 +197,56 @@ class Distillation {
         state_);
   }
 
-  // Whether another iteration would spend more than there is.
-  bool beyond_budget() const {
-    const int64_t spent = state_.screening.forwards + state_.training.forwards;
-    const int64_t polishing = iterates_directly() ? training_.count() * family_->nfe() : 0;
-    return options_.most_forwards > 0 &&
-           spent + iteration_forwards() + polishing > options_.most_forwards;
+  // Few samples may gain nothing by chance.
+  bool is_stale(const StartState& start) const {
+    constexpr int64_t kSamples = 24;
+    return start.stale >= options_.patience && start.stale * direct_batch() >= kSamples;
   }
 
-  // What an iteration costs at most: a Jacobian on the batch and all dampings on the judges.
-  int64_t iteration_forwards() const {
-    const int64_t runs = options_.direct.attempts + 1;
+  bool has_budget() const { return options_.most_forwards > 0; }
+  int64_t left() const {
+    return options_.most_forwards - state_.screening.forwards - state_.training.forwards;
+  }
+
+  // Whether another iteration would spend more than there is.
+  bool beyond_budget(const StartState& start) const {
+    if (!has_budget()) return false;
+    if (adam()) return family_->nfe() * options_.adam.batch > left();
+    return direct_forwards(start) + trial_forwards() > left();
+  }
+
+  // Of an iteration on so many samples, without those remembered and the judges.
+  int64_t jacobian_forwards(int64_t batch) const {
     const int64_t n = family_->nfe();
-    if (adam()) return n * options_.adam.batch;
-    int64_t jacobian = 2 * n + n * (n + 1);
-    for (int64_t i = 0; i + 1 < n; ++i) jacobian += (i + 2) * (n - 1 - i);
-    const int64_t count = training_.count();
-    return std::min(count, direct_batch()) * jacobian +
-           std::min(count, direct_batch() + other_judges()) * n * runs;
+    int64_t each = 2 * n + n * (n + 1);
+    for (int64_t i = 0; i + 1 < n; ++i) each += (i + 2) * (n - 1 - i);
+    return std::min(training_.count(), batch) * each;
+  }
+
+  // A solver on the judges.
+  int64_t trial_forwards() const {
+    return std::min(training_.count(), direct_batch() + other_judges()) * family_->nfe();
+  }
+
+  // What an iteration costs at most before its first trial.
+  int64_t direct_forwards(const StartState& start) const {
+    int64_t forwards = jacobian_forwards(direct_batch()) + trial_forwards();
+    if (start.iteration == 0) forwards += 2 * family_->nfe() * direct_batch();  // answer_noise
+    for (const Remembered& entry : start.direct.memory) {
+      forwards += family_->nfe() * static_cast<int64_t>(entry.samples.size());
+    }
+    return forwards;
   }
 
   double advance_by_method(StartState& start) {
     if (adam()) return adam_iteration(start);
     const int64_t count = training_.count(), batch = direct_batch();
-    return direct_iteration(training_, *family_, options_.direct,
-                            fresh_batch(start.iteration, count, batch),
+    DirectOptions direct = options_.direct;
+    if (has_budget()) {
+      const int64_t trials = (left() - direct_forwards(start)) / trial_forwards();
+      direct.attempts = static_cast<int>(std::min<int64_t>(direct.attempts, trials));
+    }
+    return direct_iteration(training_, *family_, direct, fresh_batch(start.iteration, count, batch),
                             judges_of(start.iteration, count, batch, other_judges()), start.direct,
                             start.theta, &state_.training);
   }
@@ -238,16 +256,19 @@ class Distillation {
     return options_.direct.judges > 0 ? options_.direct.judges : kJudges;
   }
 
-  // Small samples say little each. With many evaluations a Jacobian is dear, and more iterations
-  // gain more than larger ones.
+  // Small samples say little each. Where a Jacobian is dear, for what there is to spend, more
+  // iterations gain more than larger ones; where samples are few, half of them at a time.
   int64_t direct_batch() const {
     constexpr double kNumbersPerParameter = 16;
-    constexpr int kFew = 10;
+    constexpr int64_t kMost = 8, kFewest = 4, kIterations = 6;
+    constexpr int kMany = 14;
     if (options_.direct.batch > 0) return options_.direct.batch;
-    const int64_t least = family_->nfe() <= kFew ? 16 : 8;
     const double needed = kNumbersPerParameter * static_cast<double>(family_->parameter_count()) /
                           training_.sample_size();
-    return std::max(least, static_cast<int64_t>(std::ceil(needed)));
+    const int64_t budget = options_.most_forwards - state_.screening.forwards;
+    const bool dear = family_->nfe() > kMany || training_.count() < 2 * kMost ||
+                      (has_budget() && kIterations * jacobian_forwards(kMost) > budget);
+    return std::max(dear ? kFewest : kMost, static_cast<int64_t>(std::ceil(needed)));
   }
 
   double adam_iteration(StartState& start) {
@@ -267,27 +288,6 @@ class Distillation {
     if (start.validation_psnr > start.best_psnr) {
       start.best_psnr = start.validation_psnr;
       start.best_theta = start.theta;
-    }
-  }
-
-  // Iterations fit the last step to their own few samples; here it is fitted to all. A sample on
-  // which the solver diverges leaves it as it is.
-  void polish(size_t index) {
-    StartState& start = state_.starts[index];
-    if (!training_.is_linear() || family_->last_step().empty()) return;
-    try {
-      LinearModel last = training_.last_step(family_->solver(start.best_theta),
-                                             first_samples(training_), &state_.training);
-      last.floor = options_.direct.smoothing * last.typical_square();
-      const std::vector<double> change = best_change(last);
-      std::vector<double> theta = start.best_theta;
-      for (size_t i = 0; i < change.size(); ++i) theta[family_->last_step()[i]] += change[i];
-      const double psnr = validation_psnr(theta);
-      if (!(psnr > start.best_psnr)) return;
-      start.best_psnr = psnr;
-      start.best_theta = theta;
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::diverged) throw;
     }
   }
 
@@ -349,7 +349,7 @@ class Distillation {
 }  // namespace
 
 int64_t DistillOptions::most_iterations() const {
-  constexpr int64_t kAuto = 12, kDirect = 6, kAdam = 15000;
+  constexpr int64_t kAuto = 16, kDirect = 6, kAdam = 15000;
   if (method == Method::fit) return 0;
   if (iterations > 0) return iterations;
   return method == Method::adam ? kAdam : method == Method::direct ? kDirect : kAuto;
@@ -376,11 +376,11 @@ void DistillOptions::validate() const {
         "the fit needs at least one sample, rounds >= 0 and smoothing >= 0, found {}, {} and {}",
         fit.samples, fit.rounds, fit.fit.smoothing);
   }
-  if (direct.batch < 0 || direct.judges < 0 || direct.attempts < 1 || !(direct.smoothing >= 0) ||
-      !(direct.damping > 0) || !(direct.difference >= 0) ||
+  if (direct.batch < 0 || direct.remembered < 0 || direct.judges < 0 || direct.attempts < 1 ||
+      !(direct.smoothing >= 0) || !(direct.damping > 0) || !(direct.difference >= 0) ||
       !(direct.time_difference >= 0 && direct.time_difference < 0.5)) {
     throw usage_error(
-        "direct needs batch, judges and difference >= 0, attempts >= 1, "
+        "direct needs batch, remembered, judges and difference >= 0, attempts >= 1, "
         "smoothing >= 0, damping > 0 and time_difference in [0, 0.5)");
   }
   if (iterations < 0 || most_forwards < 0 || validation_interval < 0 || patience < 1) {

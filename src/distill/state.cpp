@@ -17,7 +17,7 @@ namespace {
 using nlohmann::json;
 
 constexpr char kFormat[] = "bespoke-distillation";
-constexpr int kVersion = 3;
+constexpr int kVersion = 4;
 constexpr const char* kMethodNames[] = {"auto", "fit", "direct", "adam"};
 
 json to_json(const Counts& counts) {
@@ -28,12 +28,29 @@ Counts counts_from(const json& value) {
   return {value.at("forwards").get<int64_t>(), value.at("vjps").get<int64_t>()};
 }
 
+json to_json(const DirectState& direct) {
+  json memory = json::array();
+  for (const Remembered& entry : direct.memory) {
+    memory.push_back({{"theta", entry.theta}, {"samples", entry.samples}, {"loss", entry.loss}});
+  }
+  return {{"damping", direct.damping}, {"difference", direct.difference}, {"memory", memory}};
+}
+
+DirectState direct_from(const json& value) {
+  DirectState direct{value.at("damping").get<double>(), value.at("difference").get<double>(), {}};
+  for (const auto& entry : value.at("memory")) {
+    direct.memory.push_back({entry.at("theta").get<std::vector<double>>(),
+                             entry.at("samples").get<std::vector<int64_t>>(),
+                             entry.at("loss").get<double>(), nullptr});
+  }
+  return direct;
+}
+
 json to_json(const StartState& start) {
   return {{"name", start.name},
           {"theta", start.theta},
           {"iteration", start.iteration},
-          {"damping", start.direct.damping},
-          {"difference", start.direct.difference},
+          {"direct", to_json(start.direct)},
           {"adam_first", start.adam.first},
           {"adam_second", start.adam.second},
           {"initial_psnr", start.initial_psnr},
@@ -50,8 +67,7 @@ StartState start_from(const json& value) {
   value.at("name").get_to(start.name);
   value.at("theta").get_to(start.theta);
   value.at("iteration").get_to(start.iteration);
-  value.at("damping").get_to(start.direct.damping);
-  value.at("difference").get_to(start.direct.difference);
+  start.direct = direct_from(value.at("direct"));
   value.at("adam_first").get_to(start.adam.first);
   value.at("adam_second").get_to(start.adam.second);
   value.at("initial_psnr").get_to(start.initial_psnr);

@@ -26,4 +26,19 @@ void append_samples(LinearModel& model, std::vector<torch::Tensor> columns,
   }
 }
 
+void replace_residuals(LinearModel::Sample* samples, const std::vector<torch::Tensor>& columns,
+                       const torch::Tensor& residual) {
+  std::vector<torch::Tensor> others = columns;
+  others.push_back(residual);
+  const torch::Tensor products = inner_products(residual, others);
+  const auto values = products.accessor<double, 2>();
+  for (int64_t s = 0; s < residual.size(0); ++s) {
+    LinearModel::Sample& sample = samples[s];
+    for (size_t i = 0; i < columns.size(); ++i) {
+      sample.products[i] = values[s][static_cast<int64_t>(i)];
+    }
+    sample.squared_error = values[s][static_cast<int64_t>(columns.size())];
+  }
+}
+
 }  // namespace bespoke::detail

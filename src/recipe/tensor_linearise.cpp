@@ -189,10 +189,47 @@ std::vector<torch::Tensor> TensorObjective::changed_columns(const NsSolver& solv
   return columns;
 }
 
-LinearModel TensorObjective::linearise(const NsSolver& solver, const std::vector<int64_t>& subset,
-                                       const std::vector<Change>& changes, Counts* counts) const {
+// The columns, kept where there is room: in the memory of the CPU.
+class TensorObjective::Columns : public Linearisation {
+ public:
+  Columns(const TensorObjective& objective, std::vector<int64_t> subset)
+      : objective_(objective), subset_(std::move(subset)) {}
+
+  void append(std::vector<torch::Tensor> columns, const torch::Tensor& residual) {
+    append_samples(model_, columns, residual);
+    for (auto& column : columns) column = column.to(torch::kCPU);
+    chunks_.push_back(std::move(columns));
+  }
+
+  const LinearModel& model() const override { return model_; }
+
+  LinearModel against(const NsSolver& solver, Counts* counts) const override {
+    const torch::NoGradGuard no_grad;
+    LinearModel moved = model_;
+    auto row = moved.samples.begin();
+    auto columns = chunks_.begin();
+    objective_.for_each_chunk(subset_, [&](const SampleChunk& chunk, int64_t) {
+      const torch::Tensor x = sample(solver, *objective_.field_, chunk.x0, chunk.conditions);
+      counts->forwards += chunk.x0.size(0) * solver.nfe();
+      replace_residuals(&*row, *columns++, objective_.residual(x, chunk).to(torch::kCPU));
+      row += chunk.x0.size(0);
+    });
+    return moved;
+  }
+
+ private:
+  const TensorObjective& objective_;
+  std::vector<int64_t> subset_;
+  LinearModel model_;
+  std::vector<std::vector<torch::Tensor>> chunks_;
+};
+
+std::unique_ptr<Linearisation> TensorObjective::linearise(const NsSolver& solver,
+                                                          const std::vector<int64_t>& subset,
+                                                          const std::vector<Change>& changes,
+                                                          Counts* counts) const {
   const torch::NoGradGuard no_grad;
-  LinearModel model;
+  auto result = std::make_unique<Columns>(*this, subset);
   for (const PlainRun& run : *plain_runs(solver, subset, counts)) {
     std::vector<torch::Tensor> columns = changed_columns(solver, run, changes, counts);
     for (const auto& column : basis_of(run)) columns.push_back(column);
@@ -207,9 +244,9 @@ LinearModel TensorObjective::linearise(const NsSolver& solver, const std::vector
         column = moved / per_sample(size.flatten(), moved.dim());
       }
     }
-    append_samples(model, std::move(columns), r);
+    result->append(std::move(columns), r);
   }
-  return model;
+  return result;
 }
 
 // The columns are x_0 and the velocities so far; states are those of the true trajectories.

@@ -57,6 +57,39 @@ TEST(Direct, GoesOnFromAStoredStateToTheSameBits) {
   }
 }
 
+// The samples of earlier iterations still speak, each for the price of a run.
+TEST(Direct, RemembersTheSamplesOfEarlierIterations) {
+  const PlainProblem problem(vp_schedule());
+  DistillOptions options = direct(6, vp_schedule());
+  options.method = Method::direct;
+  options.iterations = 8;
+  options.direct.batch = 12;
+  options.direct.remembered = 24;
+  std::vector<size_t> remembered;
+  options.on_iteration = [&](const DistillProgress&, const DistillState& state) {
+    remembered.push_back(state.starts[0].direct.memory.size());
+    return Verdict::go_on;
+  };
+  const double with = distill(problem.training, problem.validation, options).validation_psnr;
+  EXPECT_EQ(remembered, (std::vector<size_t>{1, 2, 2, 2, 2, 2, 2, 2}));
+  options.direct.remembered = 0;
+  const double without = distill(problem.training, problem.validation, options).validation_psnr;
+  EXPECT_GT(with, without + 1);
+}
+
+// A budget is spent as far as it goes: with fewer trials rather than not at all.
+TEST(Direct, KeepsItsBudgetAndUsesIt) {
+  const PlainProblem problem(fm_ot_schedule());
+  DistillOptions options = direct(4, fm_ot_schedule());
+  for (const int64_t budget : {5000, 8000, 12000}) {
+    options.most_forwards = budget;
+    const DistillSummary summary = distill(problem.training, problem.validation, options);
+    const int64_t spent = summary.screening.forwards + summary.training.forwards;
+    EXPECT_LE(spent, budget);
+    EXPECT_GT(spent, budget / 2) << summary.brief_report();
+  }
+}
+
 TEST(Direct, ImprovesScaleTimeSolversToo) {
   const PlainProblem problem(fm_ot_schedule());
   DistillOptions options = direct(4, fm_ot_schedule());

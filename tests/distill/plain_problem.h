@@ -74,10 +74,11 @@ class PlainObjective : public Objective {
 
   // Each change by itself, in a run of its own: only what it costs is as if it were made along the
   // run.
-  LinearModel linearise(const NsSolver& solver, const std::vector<int64_t>& subset,
-                        const std::vector<Change>& changes, Counts* counts) const override {
-    LinearModel model;
-    model.size = sample_size();
+  std::unique_ptr<Linearisation> linearise(const NsSolver& solver,
+                                           const std::vector<int64_t>& subset,
+                                           const std::vector<Change>& changes,
+                                           Counts* counts) const override {
+    auto result = std::make_unique<Columns>(*this, subset);
     for (const int64_t i : subset) {
       const Recorded base = recorded_run(solver, i);
       counts->forwards += solver.nfe();
@@ -91,9 +92,9 @@ class PlainObjective : public Objective {
         counts->forwards += solver.nfe() - change.first_evaluation();
       }
       columns.insert(columns.end(), base.basis.begin(), base.basis.end());
-      model.samples.push_back(gram_of(columns, base.residual));
+      result->append(std::move(columns), base.residual);
     }
-    return model;
+    return result;
   }
 
   int64_t trajectories() const override { return trajectories_; }
@@ -119,6 +120,33 @@ class PlainObjective : public Objective {
   }
 
  private:
+  class Columns : public Linearisation {
+   public:
+    Columns(const PlainObjective& objective, std::vector<int64_t> subset)
+        : objective_(objective), subset_(std::move(subset)) {
+      model_.size = objective.sample_size();
+    }
+    void append(std::vector<Array> columns, const Array& residual) {
+      model_.samples.push_back(objective_.gram_of(columns, residual));
+      columns_.push_back(std::move(columns));
+    }
+    const LinearModel& model() const override { return model_; }
+    LinearModel against(const NsSolver& solver, Counts* counts) const override {
+      LinearModel moved = model_;
+      for (size_t k = 0; k < subset_.size(); ++k) {
+        moved.samples[k] =
+            objective_.gram_of(columns_[k], objective_.residual(solver, subset_[k], counts));
+      }
+      return moved;
+    }
+
+   private:
+    const PlainObjective& objective_;
+    std::vector<int64_t> subset_;
+    LinearModel model_;
+    std::vector<std::vector<Array>> columns_;
+  };
+
   // The samples of a fit, one after the other.
   class Steps : public StepwiseRun {
    public:

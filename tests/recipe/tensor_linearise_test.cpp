@@ -39,7 +39,7 @@ void expect_derivatives(const Problem& problem, const TensorObjectiveOptions& ob
   const NsSolver solver = rising_solver(problem.model->schedule());
   const auto changes = changes_of(solver, 1e-6, 1e-5);
   Counts counts;
-  const LinearModel model = objective.linearise(solver, {0, 5, 9}, changes, &counts);
+  const LinearModel model = objective.linearise(solver, {0, 5, 9}, changes, &counts)->model();
   // Of a sample: the run, 16 for coefficients, twice 10 for times, 4 for the start scale.
   EXPECT_EQ(counts.forwards, 3 * (4 + 16 + 20 + 4));
   EXPECT_EQ(counts.vjps, 0);
@@ -95,7 +95,7 @@ TEST(TensorLinearise, ColumnsAreDerivativesOfWhatIsDecoded) {
   const NsSolver solver = rising_solver(problem.model->schedule());
   Counts counts;
   const LinearModel model =
-      objective.linearise(solver, {0}, {{Change::What::coefficient, 0, 0, 1e-6}}, &counts);
+      objective.linearise(solver, {0}, {{Change::What::coefficient, 0, 0, 1e-6}}, &counts)->model();
   NsSolver up = solver, down = solver;
   up.a[0] += 1e-5;
   down.a[0] -= 1e-5;
@@ -117,10 +117,42 @@ TEST(TensorLinearise, TakesVelocitiesOfAnyStrides) {
   const auto changes = changes_of(solver, 1e-3, 0.1);
   Counts counts;
   const LinearModel plain =
-      testing::validation_objective(problem).linearise(solver, {0, 1}, changes, &counts);
-  const LinearModel same =
-      TensorObjective(strided, problem.validation, {}).linearise(solver, {0, 1}, changes, &counts);
+      testing::validation_objective(problem).linearise(solver, {0, 1}, changes, &counts)->model();
+  const LinearModel same = TensorObjective(strided, problem.validation, {})
+                               .linearise(solver, {0, 1}, changes, &counts)
+                               ->model();
   EXPECT_EQ(plain.samples[1].products, same.samples[1].products);
+}
+
+// Against the solver it was made for a linearisation says the same again; against another, what the
+// other misses by along the same columns: near enough, the gradient there.
+TEST(TensorLinearise, LaysTheResidualsOfAnotherSolverAgainstItsColumns) {
+  const Problem problem = small_problem();
+  TensorObjectiveOptions options;
+  options.device_batch = 2;  // in more than one chunk
+  const TensorObjective objective(problem.field, problem.validation, options);
+  const NsSolver solver = rising_solver(problem.model->schedule());
+  const std::vector<int64_t> samples = {0, 5, 9};
+  const auto changes = changes_of(solver, 1e-6, 1e-5);
+  Counts counts;
+  const auto here = objective.linearise(solver, samples, changes, &counts);
+  counts = {};
+  const LinearModel same = here->against(solver, &counts);
+  EXPECT_EQ(counts.forwards, 3 * solver.nfe());
+  NsSolver other = solver;
+  other.b[0][0] *= 1.01;
+  const LinearModel moved = here->against(other, &counts);
+  const auto there = objective.linearise(other, samples, changes, &counts);
+  for (size_t s = 0; s < samples.size(); ++s) {
+    const auto& now = there->model().samples[s];
+    EXPECT_NEAR(moved.samples[s].squared_error, now.squared_error, 1e-9 * now.squared_error);
+    for (size_t c = 0; c < now.products.size(); ++c) {
+      const double scale = std::sqrt(now.gram(c, c) * now.squared_error);
+      EXPECT_NEAR(same.samples[s].products[c], here->model().samples[s].products[c], 1e-9 * scale);
+      EXPECT_NEAR(moved.samples[s].products[c], now.products[c], 0.05 * scale);
+      EXPECT_EQ(moved.samples[s].gram(c, c), here->model().samples[s].gram(c, c));
+    }
+  }
 }
 
 TEST(TensorLinearise, AsksTheModelNothingTwice) {

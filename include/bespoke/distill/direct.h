@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "bespoke/distill/counts.h"
@@ -12,14 +13,19 @@ namespace bespoke {
 // Gauss-Newton on the mean log error with the whole Jacobian of x_n, by differences, on a few
 // samples: no gradient of the model. Every coefficient and time is changed in turn; a change in
 // step i costs the evaluations after it alone, and the columns of the last step are x_0 and u_j
-// themselves. An iteration puts the last step where it is best and moves theta by
+// themselves. An iteration moves theta by
 //   -(H + damping diag H)^-1 g
 // with the damping for which the loss falls most on the judges, these samples and others, with the
 // last step refitted: a few samples are soon fitted too well, and those that were not fitted tell.
+//
+// H and g are means over the samples of the iteration and of those before it, whose columns are
+// remembered and whose residuals are taken anew: n forwards a sample instead of a whole Jacobian.
+// As the solver leaves where columns were taken they count less, by as much as errors fell since.
 struct DirectOptions {
-  // Samples of an iteration; 0 takes 16, beyond 10 evaluations 8, or more where they are small: 16
+  // Samples of an iteration; 0 takes 8, beyond 14 evaluations 4, or more where they are small: 16
   // numbers a parameter.
   int64_t batch = 0;
+  int64_t remembered = 40;  // samples of earlier iterations at most
   int64_t judges = 0;       // others that judge with them, where there are any; 0 takes 16
   double smoothing = 0.05;  // the floor under |r|^2, of its geometric mean
   double damping = 1e-3;    // at the start
@@ -32,10 +38,20 @@ struct DirectOptions {
   double time_difference = 0;
 };
 
+// The samples of an earlier iteration and theta there.
+struct Remembered {
+  std::vector<double> theta;
+  std::vector<int64_t> samples;
+  double loss = 0;  // on them, there
+  // Not stored with a state: made anew, to the same bits, where a run goes on.
+  std::shared_ptr<const Linearisation> columns;
+};
+
 // What an iteration hands to the next.
 struct DirectState {
   double damping = 0;     // 0: not started
   double difference = 0;  // of coefficients, once it is known
+  std::vector<Remembered> memory;
 };
 
 // The changes that make up the Jacobian of a solver of the family at theta: all of its coefficients
@@ -51,9 +67,8 @@ std::vector<Change> jacobian_changes(const NsSolver& solver, const Matrix& famil
 double answer_noise(const Objective& objective, const NsSolver& solver,
                     const std::vector<int64_t>& subset, Counts* counts);
 
-// One iteration on theta, on these samples, judged by those. Returns the loss
-// on the samples before it, as it was. Bad input where answers repeat too badly to take differences
-// of.
+// One iteration on theta, on these samples, judged by those. Returns the loss on the samples before
+// it. Bad input where answers repeat too badly to take differences of.
 double direct_iteration(const Objective& objective, const Family& family,
                         const DirectOptions& options, const std::vector<int64_t>& batch,
                         const std::vector<int64_t>& judges, DirectState& state,

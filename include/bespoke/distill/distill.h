@@ -48,7 +48,7 @@ struct DistillOptions {
   DirectOptions direct;
   AdamOptions adam;
 
-  // At most; 0 takes the method's own number: 12 for auto, which mostly ends by itself before, 6
+  // At most; 0 takes the method's own number: 16 for auto, which mostly ends by itself before, 6
   // for direct, 15,000 for Adam.
   int64_t iterations = 0;
   int64_t most_iterations() const;
@@ -58,7 +58,8 @@ struct DistillOptions {
   // Iterations between measurements on the validation pairs; 0 takes the method's own: 1, or 100
   // for Adam.
   int64_t validation_interval = 0;
-  // Auto ends after this many measurements in a row without a gain of `least_gain` decibels.
+  // Auto ends after this many measurements in a row without a gain of `least_gain` decibels, and at
+  // least 24 samples.
   int patience = 3;
   double least_gain = 0.05;
 

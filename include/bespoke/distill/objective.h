@@ -51,6 +51,21 @@ class StepwiseRun {
   virtual void advance(const std::vector<double>& coefficients) = 0;
 };
 
+// How x_n of a solver depends on its numbers, on some samples. Belongs to the objective that made
+// it.
+class Linearisation {
+ public:
+  virtual ~Linearisation() = default;
+
+  // At the solver it was made for: a column per change, the change of x_n for a unit of the number
+  // changed, then those of the last step's coefficients (a_{n-1}, b_{n-1,0} ...).
+  virtual const LinearModel& model() const = 0;
+
+  // What another solver misses by, along the same columns, from n forwards a sample: a solver
+  // nearby has other residuals and, nearly, the same columns.
+  virtual LinearModel against(const NsSolver& solver, Counts* counts) const = 0;
+};
+
 // What the methods of distillation ask about a solver. They see numbers alone; whoever has the
 // model answers, with whatever arrays it computes on. There are count() pairs of noise and the
 // model's own sample x(1) from it, and the loss is the mean over samples of log(|r|^2 / size),
@@ -84,13 +99,13 @@ class Objective {
   virtual std::unique_ptr<StepwiseRun> begin_run(const std::vector<int64_t>& subset,
                                                  Counts* counts) const = 0;
 
-  // x_n as it is and as each change alone makes it: a column per change, the change of x_n for a
-  // unit of the number changed, then those of the last step's coefficients (a_{n-1}, b_{n-1,0}
-  // ...). Costs n forwards a sample, none where last_step or this was last asked about the same
-  // solver but for its last step and the same samples, and for each change those from its
-  // first_evaluation() on. No gradients of the model.
-  virtual LinearModel linearise(const NsSolver& solver, const std::vector<int64_t>& subset,
-                                const std::vector<Change>& changes, Counts* counts) const = 0;
+  // x_n as it is and as each change alone makes it. Costs n forwards a sample, none where last_step
+  // or this was last asked about the same solver but for its last step and the same samples, and
+  // for each change those from its first_evaluation() on. No gradients of the model.
+  virtual std::unique_ptr<Linearisation> linearise(const NsSolver& solver,
+                                                   const std::vector<int64_t>& subset,
+                                                   const std::vector<Change>& changes,
+                                                   Counts* counts) const = 0;
 
   // The loss on `subset` and its exact gradient. Needs gradients of the model.
   virtual LossGradient loss_gradient(const NsSolver& solver, const std::vector<int64_t>& subset,

@@ -49,13 +49,16 @@ class TensorObjective : public Objective {
   int64_t trajectories() const override;
   std::unique_ptr<StepwiseRun> begin_run(const std::vector<int64_t>& subset,
                                          Counts* counts) const override;
-  LinearModel linearise(const NsSolver& solver, const std::vector<int64_t>& subset,
-                        const std::vector<Change>& changes, Counts* counts) const override;
+  std::unique_ptr<Linearisation> linearise(const NsSolver& solver,
+                                           const std::vector<int64_t>& subset,
+                                           const std::vector<Change>& changes,
+                                           Counts* counts) const override;
   LossGradient loss_gradient(const NsSolver& solver, const std::vector<int64_t>& subset,
                              Counts* counts) const override;
 
  private:
   class Steps;
+  class Columns;
   using PlainRuns = std::vector<PlainRun>;
   void for_each_chunk(const std::vector<int64_t>& subset,
                       const std::function<void(const SampleChunk&, int64_t begin)>& work) const;
