@@ -23,6 +23,7 @@
 #include "bespoke/distill/state.h"
 #include "bespoke/path/conversion.h"
 #include "bespoke/path/guidance_weight.h"
+#include "bespoke/path/network_input.h"
 #include "bespoke/path/prediction.h"
 #include "bespoke/path/scale_time.h"
 #include "bespoke/path/schedule.h"

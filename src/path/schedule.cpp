@@ -334,6 +334,14 @@ SchedulePtr edm_schedule(double sigma_max) { return std::make_shared<Edm>(sigma_
 SchedulePtr table_schedule(const std::vector<double>& alphas_cumprod) {
   return std::make_shared<Table>(alphas_cumprod);
 }
+int64_t discrete_levels(const Schedule& schedule) {
+  nlohmann::json description = schedule.describe();
+  while (description.contains("base")) description = nlohmann::json(description["base"]);
+  if (description.contains("alphas_cumprod")) {
+    return static_cast<int64_t>(description["alphas_cumprod"].size());
+  }
+  return description.contains("steps") ? description["steps"].get<int64_t>() : 0;
+}
 SchedulePtr preconditioned_schedule(SchedulePtr base, double sigma_0) {
   return std::make_shared<Preconditioned>(std::move(base), sigma_0);
 }
