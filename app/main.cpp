@@ -110,6 +110,8 @@ int parse_and_run(const std::vector<std::string>& arguments) {
   add_solvers_command(app);
   add_solver_command(app);
   add_show_command(app);
+  add_export_command(app);
+  add_import_command(app);
   add_sample_command(app);
   add_compare_command(app);
   add_check_command(app);

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
@@ -264,22 +263,6 @@ SchedulePtr ddpm_cosine(const Parameters& p) {
     betas[i] = std::min(1 - ratio, p.at("beta_max"));
   }
   return named_table("ddpm-cosine", p, betas);
-}
-
-std::vector<double> read_numbers(const std::string& file) {
-  std::string text = read_text_file(file);
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return c == '[' || c == ']' || c == ','; }, ' ');
-  std::istringstream stream(text);
-  std::vector<double> numbers;
-  for (std::string word; stream >> word;) {
-    try {
-      numbers.push_back(parse_number(word, fmt::format("{}: entry {}", file, numbers.size())));
-    } catch (const Error& error) {
-      throw Error(ErrorKind::bad_input, error.what());  // the file is wrong, not the command
-    }
-  }
-  return numbers;
 }
 
 const ScheduleEntry& find_entry(const std::string& name) {

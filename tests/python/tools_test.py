@@ -1,5 +1,6 @@
 """Tests of solvers in other tools: k-diffusion's samplers and programs in C and C++."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,7 @@ except ImportError:
     torch = None
 
 from bespoke import Error, Schedule, Solver
+from bespoke import export
 from bespoke.export import c_header, write_c_header
 from bespoke.k_diffusion import sample_bespoke, sigmas_of
 from mixtures import Mixture, two_gaussians
@@ -84,8 +86,9 @@ PROGRAM = """
 #include <stdio.h>
 #include <stdlib.h>
 #include "solver.h"
-#define NETWORK(T) static void network_##T(double t, const T* x, T* f, size_t n, void* context) { \\
-  size_t k; (void)context; \\
+#define NETWORK(T) static void network_##T(int step, double t, const T* x, T* f, size_t n, \\
+                                           void* context) { \\
+  size_t k; (void)context; (void)step; \\
   for (k = 0; k < n; ++k) f[k] = (T)((1 + t) * (double)x[(k + 1) % n] - t * (double)x[k]); }
 NETWORK(float)
 NETWORK(double)
@@ -136,6 +139,79 @@ class CHeader(unittest.TestCase):
         self.assertEqual(text.count("*/"), text.count("/*"))
         with self.assertRaisesRegex(Error, "identifier"):
             c_header(solver, name="2 bad")
+
+
+class Texts(unittest.TestCase):
+    def setUp(self):
+        self.solvers = [Solver.named("dpm++2m/lambda-range", nfe, schedule="ddpm-linear",
+                                     prediction="noise") for nfe in (3, 5)]
+
+    def test_tables_hold_every_number(self):
+        solver = self.solvers[1]
+        rows = [[cell.strip() for cell in line.strip("| ").split("|")]
+                for line in export.markdown(solver, digits=17).splitlines() if line[:3] == "| 4"]
+        self.assertEqual([float(cell) for cell in rows[0]],
+                         [4, solver.times[4], solver.a[4], *solver.b[4]])
+        self.assertEqual(export.latex(self.solvers).count("\\begin{tabular}"), 2)
+        with self.assertRaisesRegex(Error, "digits"):
+            export.markdown(solver, digits=0)
+
+    def test_sigmas_are_what_the_sampler_of_k_diffusion_runs(self):
+        document = json.loads(export.sigmas(self.solvers))
+        noise = normal(1, 5, 3)
+        for solver, written in zip(self.solvers, document["solvers"]):
+            self.assertEqual(written["sigmas"], sigmas_of(solver))
+            y0 = written["start_scale"] * noise
+            y, slopes = y0, []
+            for i, sigma in enumerate(written["sigmas"][:-1]):
+                denoised = SMALL.predict(np.ones(5), np.full(5, sigma), y)[0]
+                slopes.append((y - denoised) / sigma)
+                y = written["a"][i] * y0 + sum(b * d for b, d in zip(written["b"][i], slopes))
+            found = sample_bespoke(
+                lambda x, sigma: SMALL.predict(np.ones(len(x)), np.asarray(sigma), x)[0],
+                noise * sigmas_of(solver)[0], sigmas_of(solver), solver=solver)
+            np.testing.assert_allclose(y, found, atol=1e-12)
+
+
+class Imports(unittest.TestCase):
+    def test_times_alone_run_a_method(self):
+        sigmas = [14.6146412293, 3.5, 1.2, 0.3]
+        found = Solver.from_times("dpm++2m", sigmas=sigmas, schedule="ddpm-scaled-linear",
+                                  prediction="noise")
+        expected = Solver.named("dpm++2m/sigmas:14.6146412293,3.5,1.2,0.3,0", 4,
+                                schedule="ddpm-scaled-linear", prediction="noise")
+        self.assertEqual((found.times, found.a, found.b), (expected.times, expected.a, expected.b))
+        self.assertEqual(found.prediction, "noise")
+        self.assertEqual(Solver.from_times("euler", times=[0, 0.5, 1]).b, [[0.5], [0.5, 0.5]])
+        self.assertEqual(Solver.from_times("ddim", timesteps=np.array([999, 499]),
+                                           schedule="ddpm-linear").times, [0, 0.5, 1])
+        with self.assertRaisesRegex(Error, "needs one of"):
+            Solver.from_times("euler")
+
+    def test_weights_and_steps(self):
+        ddim = Solver.named("ddim", 4, schedule="vp", prediction="noise")
+        for over in ("noise", "data", "slope"):
+            found = Solver.from_weights([[1]] * 4, over, times=ddim.times, schedule="vp")
+            for row, own in zip(found.b, ddim.b):
+                np.testing.assert_allclose(row, own, rtol=1e-9, atol=1e-12)
+        rows = [[0.0] * i + [1.0] for i in range(4)]
+        steps = [[0.0] * i + [t1 - t0]
+                 for i, (t0, t1) in enumerate(zip(ddim.times, ddim.times[1:]))]
+        found = Solver.from_steps(rows, steps, times=ddim.times)
+        self.assertEqual(found.a, [1, 1, 1, 1])
+        np.testing.assert_allclose(found.b[3], np.diff(ddim.times), atol=1e-15)
+        with self.assertRaisesRegex(Error, "unknown term"):
+            Solver.from_weights([[1]], "epsilon", times=[0, 1])
+
+    def test_files(self):
+        solvers = Texts.setUp(self) or self.solvers
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "theirs.json"
+            path.write_text(export.sigmas(solvers))
+            found = Solver.imported(path, 5)
+            np.testing.assert_allclose(found.b[4], solvers[1].b[4], rtol=1e-6)
+            with self.assertRaisesRegex(Error, "3, 5"):
+                Solver.imported(path)
 
 
 if __name__ == "__main__":
