@@ -1,6 +1,7 @@
 """Tests of solvers in other tools: k-diffusion's samplers and programs in C and C++."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -171,6 +172,75 @@ class Texts(unittest.TestCase):
                 lambda x, sigma: SMALL.predict(np.ones(len(x)), np.asarray(sigma), x)[0],
                 noise * sigmas_of(solver)[0], sigmas_of(solver), solver=solver)
             np.testing.assert_allclose(y, found, atol=1e-12)
+
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "solver-file.md"
+
+
+class TheFormatAsDocumented(unittest.TestCase):
+    """A reader made of the page alone, on the page's own examples."""
+
+    def blocks(self, language):
+        text = PAGE.read_text(encoding="utf-8")
+        return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+
+    def reader(self):
+        names = {}
+        exec(self.blocks("python")[0], names)  # pylint: disable=exec-used
+        return names["load"], names["sample"]
+
+    def test_the_worked_example(self):
+        load, sample = self.reader()
+        example = self.blocks("json")[0]
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "example.json"
+            path.write_text(example)
+            found = sample(load(path, 2), lambda t, x: (1 + t) * x, 1.0)
+        self.assertEqual(found, 2.625)
+        self.assertIn("x_2 = 1 + 0.5 u_0 + 0.5 u_1 = 2.625", PAGE.read_text(encoding="utf-8"))
+        solver = Solver.parse(example, 2)
+        noise = np.ones((1, 1))
+        self.assertEqual(solver.sample(lambda t, x: (1 + t[:, None]) * x, noise)[0, 0], 2.625)
+        old = {"format": "bespoke-solver", "version": 1, **json.loads(example)["solvers"][1]}
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "old.json"
+            path.write_text(json.dumps(old))
+            self.assertEqual(sample(load(path, 2), lambda t, x: (1 + t) * x, 1.0), 2.625)
+
+    def test_velocities_of_every_prediction(self):
+        names = {}
+        exec(self.blocks("python")[1], names)  # pylint: disable=exec-used
+        load, sample = self.reader()
+        schedule, noise, step = Schedule("cosine"), normal(3, 4, 3), 1e-6
+        solver = Solver.named("dpm++2m/lambda-range", 5, schedule=schedule)
+        expected = solver.sample(SMALL.field(schedule, "velocity"), noise)
+
+        def slope(function, t):
+            return (function(t + step) - function(t - step)) / (2 * step)
+        with tempfile.TemporaryDirectory() as folder:
+            solver.save(Path(folder) / "mine.json")
+            numbers = load(Path(folder) / "mine.json", 5)
+        for prediction in bespoke._core.predictions():
+            def velocity(t, x, prediction=prediction):
+                output = SMALL.field(schedule, prediction)(np.full(len(x), t), x)
+                if prediction == "edm":  # F from D = 0.25 alpha x / q + 0.5 sigma F / sqrt(q)
+                    alpha, sigma = schedule.alpha(t), schedule.sigma(t)
+                    q = sigma ** 2 + 0.25 * alpha ** 2
+                    data = SMALL.field(schedule, "data")(np.full(len(x), t), x)
+                    output = (data - 0.25 * alpha / q * x) * q ** 0.5 / (0.5 * sigma)
+                return names["velocity"](prediction, output, x, schedule.alpha(t),
+                                         schedule.sigma(t), slope(schedule.alpha, t),
+                                         slope(schedule.sigma, t))
+            np.testing.assert_allclose(sample(numbers, velocity, noise), expected, atol=1e-6,
+                                       err_msg=prediction)
+
+    def test_the_description_of_anothers_solver(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "theirs.json"
+            path.write_text(self.blocks("json")[1])
+            solver = Solver.imported(path)
+        self.assertEqual((solver.name, solver.nfe, solver.prediction), ("theirs", 4, "noise"))
+        self.assertEqual(solver.times, [0, 0.25, 0.5, 0.75, 1])
 
 
 class Imports(unittest.TestCase):
