@@ -243,6 +243,11 @@ class Solver:
         return self._file.guidance.describe()
 
     @property
+    def time(self) -> Optional[Dict[str, Any]]:
+        """How the network counts time and scales its input, where that is known."""
+        return self._file.time
+
+    @property
     def provenance(self) -> Dict[str, Any]:
         """Where it came from."""
         return self._file.provenance

@@ -78,6 +78,8 @@ void bind_solver_file(py::module_& module) {
       .def_property_readonly(
           "schedule", [](const SolverFile& file) { return ScheduleHandle{file.field.schedule}; })
       .def_property_readonly("guidance", [](const SolverFile& file) { return file.field.guidance; })
+      .def_property_readonly("time",
+                             [](const SolverFile& file) { return to_python(file.field.time); })
       .def_property_readonly(
           "provenance", [](const SolverFile& file) { return to_python(file.provenance_of()); });
 }

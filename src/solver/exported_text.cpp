@@ -10,7 +10,6 @@
 #include "bespoke/base/text.h"
 #include "bespoke/solver/imported_solver.h"
 #include "bespoke/solver/lowering.h"
-#include "bespoke/version.h"
 
 namespace bespoke {
 
@@ -204,7 +203,6 @@ std::string diffusers_config_text(const SolverFile& file) {
         schedule.name());
   }
   OrderedJson config = {{"_class_name", "BespokeScheduler"},
-                        {"_bespoke_version", BESPOKE_VERSION},
                         {"num_train_timesteps", levels},
                         {"prediction_type", prediction}};
   config.update(diffusers_betas(schedule));
