@@ -189,7 +189,7 @@ Times from_numbers(const Spec& spec, int steps, const std::function<Times(const 
   for (const auto& item : spec.positional) {
     numbers.push_back(parse_number(item, "grid " + spec.name));
   }
-  const Times times = convert(numbers);
+  Times times = convert(numbers);
   if (times.size() != static_cast<size_t>(steps) + 1) {
     throw usage_error("grid {}: {} steps begin at {} numbers, found {}", spec.name, steps, steps,
                       times.size() - 1);
