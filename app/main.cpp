@@ -32,7 +32,8 @@ constexpr char kIntroduction[] =
     "  bespoke check model.json                          does the card describe the network?\n"
     "  bespoke distill --model model.json --nfe 8 -o run the solver of 8 evaluations for it\n"
     "  bespoke solver dpm++2m --nfe 8 --schedule vp -o dpm.solver.json\n"
-    "  bespoke show dpm.solver.json\n";
+    "  bespoke show dpm.solver.json\n"
+    "  bespoke export run/bns.solver.json --to c -o solver.h\n";
 
 constexpr char kExitCodes[] =
     "Exit codes: 0 done, 1 failed, 2 usage, 3 bad input, 4 device or memory, 5 diverged, "

@@ -11,6 +11,7 @@
 #include "bespoke/base/file.h"
 #include "bespoke/base/text.h"
 #include "bespoke/io/safetensors.h"
+#include "bespoke/path/guidance_weight.h"
 #include "bespoke/solver/catalogue.h"
 #include "bespoke/solver/solver_file.h"
 #include "command_line.h"
@@ -70,8 +71,8 @@ class ExportCommand : public CommandLine {
     const TensorFile file = drawn("out");
     torch::jit::Module module = torch::jit::load((folder_ / "fast.pt").string());
     std::vector<torch::IValue> inputs = {file.tensors.at("noise") / source_std};
-    for (const char* name : {"condition.y", "condition.guidance"}) {
-      const auto found = file.tensors.find(name);
+    for (const std::string name : {"y", kGuidanceCondition}) {
+      const auto found = file.tensors.find("condition." + name);
       if (found != file.tensors.end()) inputs.emplace_back(found->second);
     }
     const torch::Tensor found = module.forward(inputs).toTensor();

@@ -1,6 +1,7 @@
 """Tests of solvers in other tools: k-diffusion's samplers and programs in C and C++."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -172,6 +173,38 @@ class Texts(unittest.TestCase):
                 lambda x, sigma: SMALL.predict(np.ones(len(x)), np.asarray(sigma), x)[0],
                 noise * sigmas_of(solver)[0], sigmas_of(solver), solver=solver)
             np.testing.assert_allclose(y, found, atol=1e-12)
+
+
+@unittest.skipIf(torch is None or "BESPOKE_BINARY" not in os.environ,
+                 "needs PyTorch and the command line")
+class TorchScript(unittest.TestCase):
+    def test_model_and_solver_in_one_file(self):
+        class Network(torch.nn.Module):
+            def forward(self, x, t, y):
+                return torch.tanh(0.7 * x + torch.sin(t * 3 + y.to(x.dtype))[:, None]) - 0.2 * x
+        network = Network()
+        noise, classes = torch.from_numpy(normal(1, 5, 3)).float(), torch.tensor([0, 1, 2, 1, 0])
+        card = {"format": "torchscript", "weights": "weights.pt", "sample_shape": [3],
+                "prediction": "velocity", "schedule": {"name": "fm-ot"},
+                "time": {"convention": "noise-to-data"},
+                "conditions": [{"name": "y", "classes": 3, "null": 3}]}
+        solver = Solver.named("dpm++2m/lambda-range", 6)
+        with tempfile.TemporaryDirectory() as folder:
+            torch.jit.trace(network, (noise, torch.ones(5), classes)).save(f"{folder}/weights.pt")
+            (Path(folder) / "model.json").write_text(json.dumps(card))
+            solver.save(Path(folder) / "mine.solver.json")
+            subprocess.run([os.environ["BESPOKE_BINARY"], "export", "mine.solver.json", "--to",
+                            "torchscript", "--model", "model.json", "--guidance", "1.5", "-o",
+                            "fast.pt"], cwd=folder, check=True, stderr=subprocess.DEVNULL)
+            fast = torch.jit.load(f"{folder}/fast.pt")
+
+        def guided(t, x):
+            null = torch.full_like(classes, 3)
+            return 2.5 * network(x, t, classes) - 1.5 * network(x, t, null)
+        with torch.no_grad():
+            expected = solver.sample(guided, noise)
+        np.testing.assert_allclose(fast(noise, classes), expected, rtol=1e-4, atol=1e-5)
+        self.assertEqual(fast.double()(noise.double(), classes).dtype, torch.float64)
 
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "solver-file.md"
