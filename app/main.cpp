@@ -32,7 +32,8 @@ constexpr char kIntroduction[] =
     "  bespoke check model.json                          does the card describe the network?\n"
     "  bespoke distill --model model.json --nfe 8 -o run the solver of 8 evaluations for it\n"
     "  bespoke solver dpm++2m --nfe 8 --schedule vp -o dpm.solver.json\n"
-    "  bespoke show dpm.solver.json\n";
+    "  bespoke show dpm.solver.json\n"
+    "  bespoke export run/bns.solver.json --to c -o solver.h\n";
 
 constexpr char kExitCodes[] =
     "Exit codes: 0 done, 1 failed, 2 usage, 3 bad input, 4 device or memory, 5 diverged, "
@@ -110,6 +111,8 @@ int parse_and_run(const std::vector<std::string>& arguments) {
   add_solvers_command(app);
   add_solver_command(app);
   add_show_command(app);
+  add_export_command(app);
+  add_import_command(app);
   add_sample_command(app);
   add_compare_command(app);
   add_check_command(app);

@@ -10,6 +10,8 @@ namespace bespoke {
 void add_solvers_command(CLI::App& app);
 void add_solver_command(CLI::App& app);
 void add_show_command(CLI::App& app);
+void add_export_command(CLI::App& app);
+void add_import_command(CLI::App& app);
 void add_sample_command(CLI::App& app);
 void add_pairs_command(CLI::App& app);
 void add_distill_command(CLI::App& app);

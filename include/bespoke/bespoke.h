@@ -26,6 +26,7 @@
 #include "bespoke/model/guidance.h"
 #include "bespoke/model/mixture.h"
 #include "bespoke/model/model.h"
+#include "bespoke/model/script_sampler.h"
 #include "bespoke/model/torchscript.h"
 #include "bespoke/recipe/distill_model.h"
 #include "bespoke/recipe/pair_manifest.h"

@@ -18,6 +18,12 @@ def save_solvers(path: PathLike, solvers: Sequence[Union[Solver, Result]],
     They must be for the same field. Without `name` the file has theirs, "solvers" where they
     differ. Solver.load(path, nfe) and Solver.load_all(path) read it.
     """
+    joined(solvers, name).write(os.fspath(path))
+
+
+def joined(solvers: Sequence[Union[Solver, Result]],
+           name: Optional[str] = None) -> "_core.SolverFile":
+    """The same as the compiled module has it."""
     held = [given.solver if isinstance(given, Result) else given for given in solvers]
     if not held:
         raise Error("give at least one solver")
@@ -28,7 +34,7 @@ def save_solvers(path: PathLike, solvers: Sequence[Union[Solver, Result]],
             raise Error(f"solvers of one file are for one field; {solver.name} with {solver.nfe} "
                         f"evaluations is for another schedule, prediction or guidance than "
                         f"{first.name} with {first.nfe}")
-    _core.SolverFile.joined(called, [solver.file for solver in held]).write(os.fspath(path))
+    return _core.SolverFile.joined(called, [solver.file for solver in held])
 
 
 def _field(solver: Solver) -> object:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Union
+from typing import (Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Union)
 
 from bespoke import _core
 from bespoke.arrays import Array
@@ -124,6 +124,65 @@ class Solver:
                         schedule_of(schedule), guidance_of(guidance), dict(provenance or {}))
 
     @classmethod
+    def from_times(cls, method: str, *, times: Optional[Sequence[float]] = None,
+                   sigmas: Optional[Sequence[float]] = None,
+                   timesteps: Optional[Sequence[float]] = None, name: str = "imported",
+                   schedule: ScheduleLike = "fm-ot", prediction: str = "velocity") -> "Solver":
+        """A method of the catalogue on times that others found.
+
+        They are given as `times` (0 noise to 1 data), as falling `sigmas` (sigma / alpha, or sigma
+        on a flow path) or as falling `timesteps` (indices of noise levels).
+        """
+        return cls._imported(name, schedule, prediction, times=times, sigmas=sigmas,
+                             timesteps=timesteps, method=method)
+
+    @classmethod
+    def from_weights(cls, weights: Sequence[Sequence[float]], over: str, *,
+                     times: Optional[Sequence[float]] = None,
+                     sigmas: Optional[Sequence[float]] = None,
+                     timesteps: Optional[Sequence[float]] = None, name: str = "imported",
+                     schedule: ScheduleLike = "fm-ot", prediction: str = "velocity") -> "Solver":
+        """A solver that makes one prediction a step of those so far, with these weights.
+
+        Row i weighs the last so many predictions, the newest last. `over` says which: "noise" and
+        "data" make DDIM's step with it, "velocity" Euler's, "slope" Euler's in sigma.
+        """
+        return cls._imported(name, schedule, prediction, times=times, sigmas=sigmas,
+                             timesteps=timesteps, over=over, weights=[list(w) for w in weights])
+
+    @classmethod
+    def from_steps(cls, c: Sequence[Sequence[float]], d: Sequence[Sequence[float]],
+                   over: str = "velocity", *, space: str = "path",
+                   times: Optional[Sequence[float]] = None,
+                   sigmas: Optional[Sequence[float]] = None,
+                   timesteps: Optional[Sequence[float]] = None,
+                   start_scale: Optional[float] = None, name: str = "imported",
+                   schedule: ScheduleLike = "fm-ot", prediction: str = "velocity") -> "Solver":
+        """x_{i+1} = sum_j c_ij x_j + d_ij f_j, f what `over` says: a prediction, or "slope".
+
+        In the space "sigma" the states are x / alpha, as tools that count in sigmas have them.
+        """
+        return cls._imported(name, schedule, prediction, times=times, sigmas=sigmas,
+                             timesteps=timesteps, over=over, space=space, start_scale=start_scale,
+                             c=[list(row) for row in c], d=[list(row) for row in d])
+
+    @classmethod
+    def imported(cls, path: PathLike, nfe: Optional[int] = None) -> "Solver":
+        """From a file that describes a solver of others, as `bespoke import` reads it."""
+        return cls(_core.read_imported(os.fspath(path)).only(nfe or 0))
+
+    @classmethod
+    def _imported(cls, name: str, schedule: ScheduleLike, prediction: str,
+                  **numbers: Any) -> "Solver":
+        given = {key: value for key, value in numbers.items() if value is not None}
+        for key in ("times", "sigmas", "timesteps"):
+            if key in given:
+                given[key] = [float(value) for value in given[key]]
+        description = {"name": name, "schedule": schedule_of(schedule).describe(),
+                       "prediction": prediction, **given}
+        return cls(_core.import_solvers(description, name))
+
+    @classmethod
     def made(cls, name: str, solver: "_core.NsSolver", prediction: str, schedule: Schedule,
              guidance: "_core.Guidance", provenance: Dict[str, Any]) -> "Solver":
         """From the core's own solver."""
@@ -182,6 +241,11 @@ class Solver:
     def guidance(self) -> Any:
         """The guidance weight w that it is for, or a dict; guidance_scale is 1 + w."""
         return self._file.guidance.describe()
+
+    @property
+    def time(self) -> Optional[Dict[str, Any]]:
+        """How the network counts time and scales its input, where that is known."""
+        return self._file.time
 
     @property
     def provenance(self) -> Dict[str, Any]:

@@ -5,8 +5,12 @@
 #include <vector>
 
 #include "bespoke/base/error.h"
+#include "bespoke/base/file.h"
+#include "bespoke/solver/c_header.h"
 #include "bespoke/solver/catalogue.h"
+#include "bespoke/solver/exported_text.h"
 #include "bespoke/solver/grid.h"
+#include "bespoke/solver/imported_solver.h"
 #include "bespoke/solver/lowering.h"
 #include "bespoke/solver/named_solver.h"
 #include "bespoke/solver/solver_file.h"
@@ -74,6 +78,8 @@ void bind_solver_file(py::module_& module) {
       .def_property_readonly(
           "schedule", [](const SolverFile& file) { return ScheduleHandle{file.field.schedule}; })
       .def_property_readonly("guidance", [](const SolverFile& file) { return file.field.guidance; })
+      .def_property_readonly("time",
+                             [](const SolverFile& file) { return to_python(file.field.time); })
       .def_property_readonly(
           "provenance", [](const SolverFile& file) { return to_python(file.provenance_of()); });
 }
@@ -122,6 +128,24 @@ void bind_lowering(py::module_& module) {
   });
 }
 
+void bind_other_tools(py::module_& module) {
+  module.def("import_solvers", [](const py::object& description, const std::string& source) {
+    return import_solvers(from_python(description), source);
+  });
+  module.def("read_imported", [](const std::string& path) { return read_imported(path); });
+  module.def("c_header",
+             [](const SolverFile& file, const std::string& prediction, const std::string& name) {
+               return c_header(file, {parse_prediction(prediction), name});
+             });
+  module.def("write_text", [](const std::string& path, const std::string& text) {
+    detail::write_file_atomically(path, text);
+  });
+  module.def("markdown_text", &markdown_text);
+  module.def("latex_text", &latex_text);
+  module.def("sigmas_text", &sigmas_text);
+  module.def("diffusers_config_text", &diffusers_config_text);
+}
+
 }  // namespace
 
 void bind_solvers(py::module_& module) {
@@ -129,6 +153,7 @@ void bind_solvers(py::module_& module) {
   bind_solver_file(module);
   bind_names(module);
   bind_lowering(module);
+  bind_other_tools(module);
 }
 
 }  // namespace bespoke::python

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "bespoke/base/error.h"
+#include "bespoke/base/text.h"
 
 namespace bespoke::detail {
 
@@ -213,6 +214,23 @@ std::vector<std::string> list_files(const fs::path& folder) {
   if (::stat(folder.c_str(), &status) == 0) ancestors.emplace_back(status.st_dev, status.st_ino);
   list_below(folder, "", ancestors, files);
   return files;
+}
+
+std::vector<double> read_numbers(const std::filesystem::path& path) {
+  std::string text = read_text_file(path);
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c == '[' || c == ']' || c == ','; }, ' ');
+  std::istringstream stream(text);
+  std::vector<double> numbers;
+  for (std::string word; stream >> word;) {
+    try {
+      numbers.push_back(
+          parse_number(word, fmt::format("{}: entry {}", path.string(), numbers.size())));
+    } catch (const Error& error) {
+      throw Error(ErrorKind::bad_input, error.what());  // the file is wrong, not the command
+    }
+  }
+  return numbers;
 }
 
 }  // namespace bespoke::detail

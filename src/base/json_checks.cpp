@@ -124,4 +124,11 @@ std::vector<double> number_list(const json& value, const std::string& where, siz
   return list;
 }
 
+size_t choice(const std::vector<std::string>& names, const std::string& name,
+              const std::string& what, const std::string& where) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  require(found != names.end(), where, unknown_name(what, name, names));
+  return static_cast<size_t>(found - names.begin());
+}
+
 }  // namespace bespoke::detail

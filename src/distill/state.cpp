@@ -16,8 +16,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr char kFormat[] = "bespoke-distillation";
-constexpr int kVersion = 4;
+constexpr char kStateFormat[] = "bespoke-distillation";
+constexpr int kStateVersion = 4;
 constexpr const char* kMethodNames[] = {"auto", "fit", "direct", "adam"};
 
 json to_json(const Counts& counts) {
@@ -94,8 +94,8 @@ Method parse_method(const std::string& name) {
 std::string to_json_text(const DistillState& state) {
   json starts = json::array();
   for (const auto& start : state.starts) starts.push_back(to_json(start));
-  const json document = {{"format", kFormat},
-                         {"version", kVersion},
+  const json document = {{"format", kStateFormat},
+                         {"version", kStateVersion},
                          {"family", state.family},
                          {"nfe", state.nfe},
                          {"method", to_string(state.method)},
@@ -112,8 +112,8 @@ std::string to_json_text(const DistillState& state) {
 DistillState parse_distill_state(const std::string& text, const std::string& source) {
   return read_checked(source, [&] {
     const json document = parse_json(text, source, "it is written by a distillation");
-    require(document.is_object() && document.value("format", "") == kFormat &&
-                document.value("version", 0) == kVersion,
+    require(document.is_object() && document.value("format", "") == kStateFormat &&
+                document.value("version", 0) == kStateVersion,
             source, "not the state of a distillation that this version can go on from");
     DistillState state;
     document.at("family").get_to(state.family);

@@ -21,7 +21,7 @@ namespace {
 std::vector<std::string> all_grids(int nfe, const Schedule& schedule, double data_deviation) {
   std::vector<std::string> grids;
   for (const auto& entry : grid_registry()) {
-    if (entry.name != "custom") grids.push_back(entry.name);
+    if (entry.kind == GridKind::rule) grids.push_back(entry.name);
   }
   for (const auto& grid : automatic_grids(nfe, schedule, data_deviation)) {
     if (std::find(grids.begin(), grids.end(), grid) == grids.end()) grids.push_back(grid);

@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <stdexcept>
-
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
 #include "bespoke/base/json_checks.h"
@@ -20,34 +17,6 @@ namespace {
 using nlohmann::json;
 
 constexpr int64_t kLargest = int64_t{1} << 40;
-
-// The index of `name` in `names`, or an error that lists or suggests them.
-size_t choice(const std::vector<std::string>& names, const std::string& name,
-              const std::string& what, const std::string& where) {
-  const auto found = std::find(names.begin(), names.end(), name);
-  require(found != names.end(), where, unknown_name(what, name, names));
-  return static_cast<size_t>(found - names.begin());
-}
-
-TimeCard read_time(const json& time, const std::string& where) {
-  check_keys(time, {"convention"}, {"scale", "levels", "integer"}, where);
-  TimeCard card;
-  card.convention = static_cast<TimeConvention>(
-      choice(time_convention_names(), text_value(time["convention"], where + ".convention"),
-             "time convention", where));
-  if (time.contains("scale")) card.scale = number(time["scale"], where + ".scale");
-  require(card.scale != 0, where, "scale must not be 0");
-  const bool index = card.convention == TimeConvention::index;
-  require(index == time.contains("levels"), where,
-          "\"levels\", the number of discrete levels, goes with the convention \"index\"");
-  if (index) card.levels = whole_number(time["levels"], where + ".levels", 2, 1000000);
-  if (time.contains("integer")) {
-    require(index && time["integer"].is_boolean(), where,
-            "\"integer\" is true or false and goes with the convention \"index\"");
-    card.integer = time["integer"].get<bool>();
-  }
-  return card;
-}
 
 std::vector<int64_t> read_shape(const json& shape, const std::string& where) {
   require(shape.is_array() && !shape.empty(), where,
@@ -161,7 +130,7 @@ ModelCard read_card(const json& document, const std::filesystem::path& path) {
       choice(prediction_names(), text_value(document["prediction"], source + ": prediction"),
              "prediction", source));
   card.schedule = schedule_from_json(document["schedule"]);
-  card.time = read_time(document["time"], source + ": time");
+  card.time = time_card_from_json(document["time"], source + ": time");
   const auto optional_text = [&](const char* key) {
     return document.contains(key) ? text_value(document[key], source + ": " + key) : std::string();
   };
@@ -193,12 +162,6 @@ ModelCard read_card(const json& document, const std::filesystem::path& path) {
 
 }  // namespace
 
-const std::vector<std::string>& time_convention_names() {
-  static const std::vector<std::string> names = {"noise-to-data", "data-to-noise", "index", "sigma",
-                                                 "log-sigma"};
-  return names;
-}
-
 std::string combination_problem(const ModelCard& card) {
   const auto convention = card.time.convention;
   const bool by_sigma =
@@ -209,11 +172,8 @@ std::string combination_problem(const ModelCard& card) {
         "that is given sigma has a schedule with alpha > 0, such as edm or vp",
         card.schedule->name());
   }
-  const json schedule = card.schedule->describe();
-  const int64_t steps = schedule.contains("steps") ? schedule["steps"].get<int64_t>()
-                        : schedule.contains("alphas_cumprod")
-                            ? static_cast<int64_t>(schedule["alphas_cumprod"].size())
-                            : card.time.levels;
+  const int64_t own = discrete_levels(*card.schedule);
+  const int64_t steps = own > 0 ? own : card.time.levels;
   if (card.time.levels != 0 && card.time.levels != steps) {
     return fmt::format("time.levels: is {}, the schedule has {} levels", card.time.levels, steps);
   }
@@ -234,46 +194,6 @@ ModelCard parse_model_card(const std::string& text, const std::filesystem::path&
 
 ModelCard read_model_card(const std::filesystem::path& path) {
   return parse_model_card(read_text_file(path), path);
-}
-
-nlohmann::json describe(const TimeCard& time, InputScaling scaling) {
-  json description = {
-      {"convention", time_convention_names()[static_cast<size_t>(time.convention)]}};
-  if (time.scale != 1) description["scale"] = time.scale;
-  if (time.levels != 0) description["levels"] = time.levels;
-  if (time.integer) description["integer"] = true;
-  if (scaling == InputScaling::edm) description["input_scaling"] = "edm";
-  return description;
-}
-
-Jet network_time(const TimeCard& card, const Schedule& schedule, double t) {
-  const Jet ours = Jet::variable(t);
-  const auto convert = [&]() -> Jet {
-    switch (card.convention) {
-      case TimeConvention::noise_to_data:
-        return ours;
-      case TimeConvention::data_to_noise:
-        return 1 - ours;
-      case TimeConvention::index: {
-        // Between the data and index 0 the network has nothing to say but what it says at index 0.
-        const Jet index = static_cast<double>(card.levels) * (1 - ours) - 1;
-        return index.value < 0 ? Jet(0) : index;
-      }
-      case TimeConvention::sigma:
-        return schedule.sigma_jet(t) / schedule.alpha_jet(t);
-      case TimeConvention::log_sigma:
-        return 0.25 * log(schedule.sigma_jet(t) / schedule.alpha_jet(t));
-    }
-    throw std::logic_error("time convention out of range");
-  };
-  return card.scale * convert();
-}
-
-Jet network_input_scale(InputScaling scaling, const Schedule& schedule, double t) {
-  if (scaling == InputScaling::none) return 1;
-  // c_in / alpha, without dividing by alpha.
-  const Jet alpha = schedule.alpha_jet(t);
-  return 1 / sqrt(schedule.variance_jet(t) + kEdmSigmaData * kEdmSigmaData * alpha * alpha);
 }
 
 }  // namespace bespoke

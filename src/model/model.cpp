@@ -8,8 +8,8 @@
 
 namespace bespoke {
 
-double safe_margin(const Model& model) {
-  switch (model.dtype()) {
+double safe_margin(torch::ScalarType dtype) {
+  switch (dtype) {
     case torch::kDouble:
       return safe_margin(std::numeric_limits<double>::epsilon());
     case torch::kHalf:
@@ -20,6 +20,8 @@ double safe_margin(const Model& model) {
       return safe_margin(double{std::numeric_limits<float>::epsilon()});
   }
 }
+
+double safe_margin(const Model& model) { return safe_margin(model.dtype()); }
 
 torch::ScalarType state_dtype(const Model& model) {
   return model.dtype() == torch::kDouble ? torch::kDouble : torch::kFloat;

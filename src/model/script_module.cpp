@@ -112,21 +112,6 @@ torch::jit::Module load_module(const std::filesystem::path& path,
   }
 }
 
-// The interpreter prints a traceback; what went wrong is its last line that says something. The
-// frames of LibTorch's own stack, which may follow, say nothing to a user.
-std::string last_error_line(const std::string& traceback) {
-  std::string last;
-  for (const auto& line : split(traceback, '\n')) {
-    if (contains(line, "Exception raised from") || line.rfind("frame #", 0) == 0) break;
-    if (last.empty() || contains(line, "Error") || contains(line, "Expected")) last = line;
-  }
-  const std::string interpreters = "RuntimeError: ";
-  if (last.rfind(interpreters, 0) == 0) last = last.substr(interpreters.size());
-  last.erase(last.find_last_not_of(' ') + 1);
-  // "AssertionError: ", with nothing behind it.
-  return last.empty() || last.back() == ':' ? "it gave no reason" : last;
-}
-
 std::string describe_result(const torch::IValue& result) {
   if (!result.isTensor()) return "no tensor";
   const torch::Tensor tensor = result.toTensor();
@@ -141,6 +126,21 @@ bool is_usable(const torch::IValue& result) {
 }
 
 }  // namespace
+
+// The interpreter prints a traceback; what went wrong is its last line that says something. The
+// frames of LibTorch's own stack, which may follow, say nothing to a user.
+std::string last_error_line(const std::string& traceback) {
+  std::string last;
+  for (const auto& line : split(traceback, '\n')) {
+    if (contains(line, "Exception raised from") || line.rfind("frame #", 0) == 0) break;
+    if (last.empty() || contains(line, "Error") || contains(line, "Expected")) last = line;
+  }
+  const std::string interpreters = "RuntimeError: ";
+  if (last.rfind(interpreters, 0) == 0) last = last.substr(interpreters.size());
+  last.erase(last.find_last_not_of(' ') + 1);
+  // "AssertionError: ", with nothing behind it.
+  return last.empty() || last.back() == ':' ? "it gave no reason" : last;
+}
 
 ScriptModule::ScriptModule(const std::filesystem::path& path, const std::string& expected_sha256,
                            const TorchScriptOptions& options)

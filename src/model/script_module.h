@@ -13,6 +13,9 @@
 
 namespace bespoke {
 
+// What went wrong, of a message of LibTorch's interpreter or compiler.
+std::string last_error_line(const std::string& traceback);
+
 // A TorchScript file, loaded and ready to be called on tensors that have the batch in front. Where
 // a batch does not fit the memory it is computed in halves, and later batches in pieces of that
 // size. Errors say what is wrong with the file or the call.
@@ -34,6 +37,7 @@ class ScriptModule {
   const TorchScriptOptions& options() const { return options_; }
   NetworkHabits habits() const { return {writes_input_.load(), returns_buffer_.load()}; }
   int64_t parameter_count() const;
+  const torch::jit::Module& module() const { return module_; }
 
  private:
   // The tensor in a result for `input`; throws bad input if it is not what was asked for.

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
@@ -266,22 +265,6 @@ SchedulePtr ddpm_cosine(const Parameters& p) {
   return named_table("ddpm-cosine", p, betas);
 }
 
-std::vector<double> read_numbers(const std::string& file) {
-  std::string text = read_text_file(file);
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return c == '[' || c == ']' || c == ','; }, ' ');
-  std::istringstream stream(text);
-  std::vector<double> numbers;
-  for (std::string word; stream >> word;) {
-    try {
-      numbers.push_back(parse_number(word, fmt::format("{}: entry {}", file, numbers.size())));
-    } catch (const Error& error) {
-      throw Error(ErrorKind::bad_input, error.what());  // the file is wrong, not the command
-    }
-  }
-  return numbers;
-}
-
 const ScheduleEntry& find_entry(const std::string& name) {
   std::vector<std::string> names;
   for (const auto& entry : schedule_registry()) {
@@ -333,6 +316,14 @@ SchedulePtr vp_schedule(double B, double b) { return std::make_shared<Vp>(B, b);
 SchedulePtr edm_schedule(double sigma_max) { return std::make_shared<Edm>(sigma_max); }
 SchedulePtr table_schedule(const std::vector<double>& alphas_cumprod) {
   return std::make_shared<Table>(alphas_cumprod);
+}
+int64_t discrete_levels(const Schedule& schedule) {
+  nlohmann::json description = schedule.describe();
+  while (description.contains("base")) description = nlohmann::json(description["base"]);
+  if (description.contains("alphas_cumprod")) {
+    return static_cast<int64_t>(description["alphas_cumprod"].size());
+  }
+  return description.contains("steps") ? description["steps"].get<int64_t>() : 0;
 }
 SchedulePtr preconditioned_schedule(SchedulePtr base, double sigma_0) {
   return std::make_shared<Preconditioned>(std::move(base), sigma_0);

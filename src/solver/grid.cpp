@@ -7,6 +7,8 @@
 #include "bespoke/base/error.h"
 #include "bespoke/base/spec.h"
 #include "bespoke/base/text.h"
+#include "bespoke/solver/lowering.h"
+#include "published_grids.h"
 
 namespace bespoke {
 
@@ -15,6 +17,9 @@ using namespace detail;
 namespace {
 
 using Times = std::vector<double>;
+
+// Published noise levels have eight digits or so: what is that near to the largest is the largest.
+constexpr double kPublishedDigits = 1e-6;
 
 // from + (to - from) i / steps, both ends exact.
 Times linear(double from, double to, int steps) {
@@ -155,7 +160,106 @@ Times custom(const Spec& spec, int steps, const Schedule&) {
   return times;
 }
 
+void check_rising(const Times& times, const std::string& what) {
+  for (size_t i = 1; i < times.size(); ++i) {
+    if (times[i] > times[i - 1]) continue;
+    throw usage_error(
+        "{} must fall from the most noise this schedule has, or less: entries {} and {} are t = {} "
+        "and {}",
+        what, i - 1, i, times[i - 1], times[i]);
+  }
+}
+
+// The times of falling noise levels, each turned into a time by `time_of`, and the data's behind
+// them unless they reach it.
+template <class TimeOf>
+Times from_levels(const std::vector<double>& levels, const std::string& what, TimeOf time_of) {
+  Times times;
+  for (const double level : levels) times.push_back(time_of(level));
+  if (times.empty() || times.back() < 1) times.push_back(1);
+  check_rising(times, what);
+  return times;
+}
+
+Times from_numbers(const Spec& spec, int steps, const std::function<Times(const Times&)>& convert) {
+  if (!spec.options.empty()) {
+    throw usage_error("grid {} takes numbers only, as {}:981,500,19", spec.name, spec.name);
+  }
+  Times numbers;
+  for (const auto& item : spec.positional) {
+    numbers.push_back(parse_number(item, "grid " + spec.name));
+  }
+  Times times = convert(numbers);
+  if (times.size() != static_cast<size_t>(steps) + 1) {
+    throw usage_error("grid {}: {} steps begin at {} numbers, found {}", spec.name, steps, steps,
+                      times.size() - 1);
+  }
+  return times;
+}
+
+Times sigmas(const Spec& spec, int steps, const Schedule& schedule) {
+  return from_numbers(spec, steps,
+                      [&](const Times& list) { return times_of_sigmas(schedule, list); });
+}
+
+Times timesteps(const Spec& spec, int steps, const Schedule& schedule) {
+  return from_numbers(spec, steps,
+                      [&](const Times& list) { return times_of_timesteps(schedule, list); });
+}
+
+std::string model_option(const Spec& spec, const std::string& fallback) {
+  const auto found = spec.options.find("model");
+  return found == spec.options.end() ? fallback : found->second;
+}
+
+double time_at_ratio(const Schedule& schedule, double ratio) {
+  const double most = 1 / schedule.snr(0);
+  return ratio >= most * (1 - kPublishedDigits) ? 0 : schedule.time_at_snr(1 / ratio);
+}
+
+Times ays(const Spec& spec, int steps, const Schedule& schedule) {
+  return from_levels(ays_levels(model_option(spec, "sd15"), steps), "noise levels of the grid ays",
+                     [&](double ratio) { return time_at_ratio(schedule, ratio); });
+}
+
+Times gits(const Spec&, int steps, const Schedule& schedule) {
+  return from_levels(gits_levels(steps), "noise levels of the grid gits",
+                     [&](double ratio) { return time_at_ratio(schedule, ratio); });
+}
+
+Times optimal_steps(const Spec& spec, int steps, const Schedule& schedule) {
+  return from_levels(optimal_steps_levels(model_option(spec, "flux"), steps),
+                     "noise levels of the grid optimal-steps",
+                     [&](double sigma) { return time_at_ratio(schedule, sigma / (1 - sigma)); });
+}
+
 }  // namespace
+
+std::vector<double> times_of_sigmas(const Schedule& schedule, const std::vector<double>& sigmas) {
+  const bool flow = is_flow(schedule);
+  return from_levels(sigmas, "sigmas", [&](double sigma) {
+    if (!(sigma >= 0) || (flow && sigma > 1)) {
+      throw usage_error("a sigma must not be negative{}, found {}",
+                        flow ? ", nor above 1 on a flow path" : "", sigma);
+    }
+    return time_at_ratio(schedule, flow ? sigma / (1 - sigma) : sigma);
+  });
+}
+
+std::vector<double> times_of_timesteps(const Schedule& schedule,
+                                       const std::vector<double>& timesteps) {
+  constexpr double kUsual = 1000;
+  const auto own = static_cast<double>(discrete_levels(schedule));
+  const double levels = own > 0 ? own : kUsual;
+  return from_levels(timesteps, "timesteps", [&](double step) {
+    const double t = 1 - (own > 0 ? step + 1 : step) / levels;
+    if (!(t >= 0 && t <= 1)) {
+      throw usage_error("a timestep must be from 0 to {}, found {}", own > 0 ? levels - 1 : levels,
+                        step);
+    }
+    return t;
+  });
+}
 
 const std::vector<GridEntry>& grid_registry() {
   static const std::vector<GridEntry> registry = {
@@ -177,7 +281,32 @@ const std::vector<GridEntry>& grid_registry() {
        "flow shift: sigma -> k sigma / (1 + (k - 1) sigma)",
        {"shift", "start", "end"},
        shift},
-      {"custom", "the times themselves, comma-separated", {}, custom},
+      {"ays",
+       "Align Your Steps' noise levels for a model: sd15, sdxl or svd",
+       {"model"},
+       ays,
+       GridKind::published},
+      {"gits",
+       "GITS's noise levels for Stable Diffusion (coefficient 1.2)",
+       {},
+       gits,
+       GridKind::published},
+      {"optimal-steps",
+       "OptimalSteps' noise levels for a flow model: flux or wan",
+       {"model"},
+       optimal_steps,
+       GridKind::published},
+      {"sigmas",
+       "falling sigmas as other tools count them, comma-separated; the data's 0 may be left out",
+       {},
+       sigmas,
+       GridKind::numbers},
+      {"timesteps",
+       "falling indices of noise levels, as 999,666,333; the last step is to the data",
+       {},
+       timesteps,
+       GridKind::numbers},
+      {"custom", "the times themselves, comma-separated", {}, custom, GridKind::numbers},
   };
   return registry;
 }
@@ -188,7 +317,7 @@ std::vector<double> make_grid(const std::string& text, int steps, const Schedule
   for (const auto& entry : grid_registry()) {
     names.push_back(entry.name);
     if (entry.name != spec.name) continue;
-    if (entry.name != "custom") spec.allow_only(entry.options);
+    if (entry.kind != GridKind::numbers) spec.allow_only(entry.options);
     return entry.make(spec, steps, schedule);
   }
   throw Error(ErrorKind::usage, unknown_name("grid", spec.name, names));
@@ -205,7 +334,10 @@ std::string grid_from(const std::string& text, double start, const Schedule& sch
     key = "from";
     value = std::max(kRangeFrom, schedule.lambda(start));
   }
-  if (spec.name == "custom" || spec.options.count(key) == 1) return text;
+  for (const auto& entry : grid_registry()) {
+    if (entry.name == spec.name && entry.kind != GridKind::rule) return text;
+  }
+  if (spec.options.count(key) == 1) return text;
   return fmt::format("{}{}{}={}", text, spec.options.empty() ? ":" : ",", key, exact(value));
 }
 

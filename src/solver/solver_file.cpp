@@ -10,6 +10,7 @@
 #include "bespoke/base/file.h"
 #include "bespoke/base/json_checks.h"
 #include "bespoke/base/text.h"
+#include "bespoke/path/network_input.h"
 
 namespace bespoke {
 
@@ -90,8 +91,7 @@ FieldDescription read_field(const json& field, const std::string& where) {
     description.guidance = guidance_from_json(field["guidance"], where + ".guidance");
   }
   if (field.contains("time")) {
-    check_keys(field["time"], {"convention"}, {"scale", "levels", "integer", "input_scaling"},
-               where + ".time");
+    network_input_from_json(field["time"], where + ".time");
     description.time = field["time"];
   }
   return description;

@@ -29,7 +29,7 @@ except ImportError:
     REAL = False
 
 import bespoke
-from bespoke import Error, Schedule, Solver
+from bespoke import Error, Schedule, Solver, export
 from bespoke.diffusers import BespokeScheduler
 from mixtures import Mixture, two_gaussians
 
@@ -227,6 +227,29 @@ class Steps(unittest.TestCase):
         empty = BespokeScheduler.from_config(theirs)
         with self.assertRaisesRegex(Error, "no solver at all"):
             empty.set_timesteps(8)
+
+    def test_a_folder_written_without_diffusers_is_the_same_scheduler(self):
+        solvers = [self.solver(), Solver.named("ddim", 4, schedule=self.schedule,
+                                               prediction="noise")]
+        scheduler = BespokeScheduler.from_solvers(solvers)
+        call = network(self.schedule, "noise")
+        with tempfile.TemporaryDirectory() as folder:
+            export.write_diffusers(solvers, Path(folder) / "scheduler")
+            again = BespokeScheduler.from_pretrained(Path(folder) / "scheduler")
+            export.write_diffusers(Solver.named("euler", 4), folder)
+            flow = BespokeScheduler.from_pretrained(folder)
+        self.assertEqual(again.config.prediction_type, "epsilon")
+        self.assertEqual(again.config.num_train_timesteps, 1000)
+        for nfe in (4, 6):
+            np.testing.assert_array_equal(pipeline(again, call, self.noise, nfe),
+                                          pipeline(scheduler, call, self.noise, nfe))
+        np.testing.assert_array_equal(
+            pipeline(flow, flow_network, self.noise, 4),
+            pipeline(BespokeScheduler.from_solvers(Solver.named("euler", 4)), flow_network,
+                     self.noise, 4))
+        with self.assertRaisesRegex(Error, "do not count time"):
+            export.write_diffusers(Solver.named("ddim", 4, schedule="vp", prediction="noise"),
+                                   "never")
 
     def test_what_does_not_go_together_is_refused(self):
         with self.assertRaisesRegex(Error, "does not go with the prediction_type"):

@@ -164,6 +164,17 @@ class Solvers(unittest.TestCase):
                 bespoke.save_solvers(path, [])
             self.assertEqual([solver.nfe for solver in Solver.load_all(path)], [4, 8])
 
+    def test_files_say_how_the_network_counts_time(self):
+        document = json.loads(Solver.named("euler", 2).to_json())
+        self.assertIsNone(Solver.parse(json.dumps(document)).time)
+        document["field"]["time"] = {"convention": "index", "levels": 1000}
+        solver = Solver.parse(json.dumps(document))
+        self.assertEqual(solver.time, {"convention": "index", "levels": 1000})
+        self.assertEqual(Solver.parse(solver.to_json()).time, solver.time)
+        document["field"]["time"] = {"convention": "index"}
+        with self.assertRaisesRegex(Error, "levels"):
+            Solver.parse(json.dumps(document))
+
     def test_files_of_version_1_are_read(self):
         old = {"format": "bespoke-solver", "version": 1, "name": "old", "nfe": 1, "times": [0, 1],
                "a": [1], "b": [[1]], "field": {"prediction": "velocity", "guidance": 0,

@@ -1,5 +1,8 @@
 """Tests of solvers in other tools: k-diffusion's samplers and programs in C and C++."""
 
+import json
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -20,6 +23,7 @@ except ImportError:
     torch = None
 
 from bespoke import Error, Schedule, Solver
+from bespoke import export
 from bespoke.export import c_header, write_c_header
 from bespoke.k_diffusion import sample_bespoke, sigmas_of
 from mixtures import Mixture, two_gaussians
@@ -84,8 +88,9 @@ PROGRAM = """
 #include <stdio.h>
 #include <stdlib.h>
 #include "solver.h"
-#define NETWORK(T) static void network_##T(double t, const T* x, T* f, size_t n, void* context) { \\
-  size_t k; (void)context; \\
+#define NETWORK(T) static void network_##T(int step, double t, const T* x, T* f, size_t n, \\
+                                           void* context) { \\
+  size_t k; (void)context; (void)step; \\
   for (k = 0; k < n; ++k) f[k] = (T)((1 + t) * (double)x[(k + 1) % n] - t * (double)x[k]); }
 NETWORK(float)
 NETWORK(double)
@@ -136,6 +141,180 @@ class CHeader(unittest.TestCase):
         self.assertEqual(text.count("*/"), text.count("/*"))
         with self.assertRaisesRegex(Error, "identifier"):
             c_header(solver, name="2 bad")
+
+
+class Texts(unittest.TestCase):
+    def setUp(self):
+        self.solvers = [Solver.named("dpm++2m/lambda-range", nfe, schedule="ddpm-linear",
+                                     prediction="noise") for nfe in (3, 5)]
+
+    def test_tables_hold_every_number(self):
+        solver = self.solvers[1]
+        rows = [[cell.strip() for cell in line.strip("| ").split("|")]
+                for line in export.markdown(solver, digits=17).splitlines() if line[:3] == "| 4"]
+        self.assertEqual([float(cell) for cell in rows[0]],
+                         [4, solver.times[4], solver.a[4], *solver.b[4]])
+        self.assertEqual(export.latex(self.solvers).count("\\begin{tabular}"), 2)
+        with self.assertRaisesRegex(Error, "digits"):
+            export.markdown(solver, digits=0)
+
+    def test_sigmas_are_what_the_sampler_of_k_diffusion_runs(self):
+        document = json.loads(export.sigmas(self.solvers))
+        noise = normal(1, 5, 3)
+        for solver, written in zip(self.solvers, document["solvers"]):
+            self.assertEqual(written["sigmas"], sigmas_of(solver))
+            y0 = written["start_scale"] * noise
+            y, slopes = y0, []
+            for i, sigma in enumerate(written["sigmas"][:-1]):
+                denoised = SMALL.predict(np.ones(5), np.full(5, sigma), y)[0]
+                slopes.append((y - denoised) / sigma)
+                y = written["a"][i] * y0 + sum(b * d for b, d in zip(written["b"][i], slopes))
+            found = sample_bespoke(
+                lambda x, sigma: SMALL.predict(np.ones(len(x)), np.asarray(sigma), x)[0],
+                noise * sigmas_of(solver)[0], sigmas_of(solver), solver=solver)
+            np.testing.assert_allclose(y, found, atol=1e-12)
+
+
+@unittest.skipIf(torch is None or "BESPOKE_BINARY" not in os.environ,
+                 "needs PyTorch and the command line")
+class TorchScript(unittest.TestCase):
+    def test_model_and_solver_in_one_file(self):
+        class Network(torch.nn.Module):
+            def forward(self, x, t, y):
+                return torch.tanh(0.7 * x + torch.sin(t * 3 + y.to(x.dtype))[:, None]) - 0.2 * x
+        network = Network()
+        noise, classes = torch.from_numpy(normal(1, 5, 3)).float(), torch.tensor([0, 1, 2, 1, 0])
+        card = {"format": "torchscript", "weights": "weights.pt", "sample_shape": [3],
+                "prediction": "velocity", "schedule": {"name": "fm-ot"},
+                "time": {"convention": "noise-to-data"},
+                "conditions": [{"name": "y", "classes": 3, "null": 3}]}
+        solver = Solver.named("dpm++2m/lambda-range", 6)
+        with tempfile.TemporaryDirectory() as folder:
+            torch.jit.trace(network, (noise, torch.ones(5), classes)).save(f"{folder}/weights.pt")
+            (Path(folder) / "model.json").write_text(json.dumps(card))
+            solver.save(Path(folder) / "mine.solver.json")
+            subprocess.run([os.environ["BESPOKE_BINARY"], "export", "mine.solver.json", "--to",
+                            "torchscript", "--model", "model.json", "--guidance", "1.5", "-o",
+                            "fast.pt"], cwd=folder, check=True, stderr=subprocess.DEVNULL)
+            fast = torch.jit.load(f"{folder}/fast.pt")
+
+        def guided(t, x):
+            null = torch.full_like(classes, 3)
+            return 2.5 * network(x, t, classes) - 1.5 * network(x, t, null)
+        with torch.no_grad():
+            expected = solver.sample(guided, noise)
+        np.testing.assert_allclose(fast(noise, classes), expected, rtol=1e-4, atol=1e-5)
+        self.assertEqual(fast.double()(noise.double(), classes).dtype, torch.float64)
+
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "solver-file.md"
+
+
+class TheFormatAsDocumented(unittest.TestCase):
+    """A reader made of the page alone, on the page's own examples."""
+
+    def blocks(self, language):
+        text = PAGE.read_text(encoding="utf-8")
+        return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+
+    def reader(self):
+        names = {}
+        exec(self.blocks("python")[0], names)  # pylint: disable=exec-used
+        return names["load"], names["sample"]
+
+    def test_the_worked_example(self):
+        load, sample = self.reader()
+        example = self.blocks("json")[0]
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "example.json"
+            path.write_text(example)
+            found = sample(load(path, 2), lambda t, x: (1 + t) * x, 1.0)
+        self.assertEqual(found, 2.625)
+        self.assertIn("x_2 = 1 + 0.5 u_0 + 0.5 u_1 = 2.625", PAGE.read_text(encoding="utf-8"))
+        solver = Solver.parse(example, 2)
+        noise = np.ones((1, 1))
+        self.assertEqual(solver.sample(lambda t, x: (1 + t[:, None]) * x, noise)[0, 0], 2.625)
+        old = {"format": "bespoke-solver", "version": 1, **json.loads(example)["solvers"][1]}
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "old.json"
+            path.write_text(json.dumps(old))
+            self.assertEqual(sample(load(path, 2), lambda t, x: (1 + t) * x, 1.0), 2.625)
+
+    def test_velocities_of_every_prediction(self):
+        names = {}
+        exec(self.blocks("python")[1], names)  # pylint: disable=exec-used
+        load, sample = self.reader()
+        schedule, noise, step = Schedule("cosine"), normal(3, 4, 3), 1e-6
+        solver = Solver.named("dpm++2m/lambda-range", 5, schedule=schedule)
+        expected = solver.sample(SMALL.field(schedule, "velocity"), noise)
+
+        def slope(function, t):
+            return (function(t + step) - function(t - step)) / (2 * step)
+        with tempfile.TemporaryDirectory() as folder:
+            solver.save(Path(folder) / "mine.json")
+            numbers = load(Path(folder) / "mine.json", 5)
+        for prediction in bespoke._core.predictions():
+            def velocity(t, x, prediction=prediction):
+                output = SMALL.field(schedule, prediction)(np.full(len(x), t), x)
+                if prediction == "edm":  # F from D = 0.25 alpha x / q + 0.5 sigma F / sqrt(q)
+                    alpha, sigma = schedule.alpha(t), schedule.sigma(t)
+                    q = sigma ** 2 + 0.25 * alpha ** 2
+                    data = SMALL.field(schedule, "data")(np.full(len(x), t), x)
+                    output = (data - 0.25 * alpha / q * x) * q ** 0.5 / (0.5 * sigma)
+                return names["velocity"](prediction, output, x, schedule.alpha(t),
+                                         schedule.sigma(t), slope(schedule.alpha, t),
+                                         slope(schedule.sigma, t))
+            np.testing.assert_allclose(sample(numbers, velocity, noise), expected, atol=1e-6,
+                                       err_msg=prediction)
+
+    def test_the_description_of_anothers_solver(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "theirs.json"
+            path.write_text(self.blocks("json")[1])
+            solver = Solver.imported(path)
+        self.assertEqual((solver.name, solver.nfe, solver.prediction), ("theirs", 4, "noise"))
+        self.assertEqual(solver.times, [0, 0.25, 0.5, 0.75, 1])
+
+
+class Imports(unittest.TestCase):
+    def test_times_alone_run_a_method(self):
+        sigmas = [14.6146412293, 3.5, 1.2, 0.3]
+        found = Solver.from_times("dpm++2m", sigmas=sigmas, schedule="ddpm-scaled-linear",
+                                  prediction="noise")
+        expected = Solver.named("dpm++2m/sigmas:14.6146412293,3.5,1.2,0.3,0", 4,
+                                schedule="ddpm-scaled-linear", prediction="noise")
+        self.assertEqual((found.times, found.a, found.b), (expected.times, expected.a, expected.b))
+        self.assertEqual(found.prediction, "noise")
+        self.assertEqual(Solver.from_times("euler", times=[0, 0.5, 1]).b, [[0.5], [0.5, 0.5]])
+        self.assertEqual(Solver.from_times("ddim", timesteps=np.array([999, 499]),
+                                           schedule="ddpm-linear").times, [0, 0.5, 1])
+        with self.assertRaisesRegex(Error, "needs one of"):
+            Solver.from_times("euler")
+
+    def test_weights_and_steps(self):
+        ddim = Solver.named("ddim", 4, schedule="vp", prediction="noise")
+        for over in ("noise", "data", "slope"):
+            found = Solver.from_weights([[1]] * 4, over, times=ddim.times, schedule="vp")
+            for row, own in zip(found.b, ddim.b):
+                np.testing.assert_allclose(row, own, rtol=1e-9, atol=1e-12)
+        rows = [[0.0] * i + [1.0] for i in range(4)]
+        steps = [[0.0] * i + [t1 - t0]
+                 for i, (t0, t1) in enumerate(zip(ddim.times, ddim.times[1:]))]
+        found = Solver.from_steps(rows, steps, times=ddim.times)
+        self.assertEqual(found.a, [1, 1, 1, 1])
+        np.testing.assert_allclose(found.b[3], np.diff(ddim.times), atol=1e-15)
+        with self.assertRaisesRegex(Error, "unknown term"):
+            Solver.from_weights([[1]], "epsilon", times=[0, 1])
+
+    def test_files(self):
+        solvers = Texts.setUp(self) or self.solvers
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "theirs.json"
+            path.write_text(export.sigmas(solvers))
+            found = Solver.imported(path, 5)
+            np.testing.assert_allclose(found.b[4], solvers[1].b[4], rtol=1e-6)
+            with self.assertRaisesRegex(Error, "3, 5"):
+                Solver.imported(path)
 
 
 if __name__ == "__main__":

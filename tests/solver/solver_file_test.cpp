@@ -216,6 +216,11 @@ TEST(SolverFile, RefusesEachWayAFileCanBeWrong) {
   expect_refused_after([](json& d) { d["nfe"] = 7; }, "unknown key 'nfe'");
   expect_refused_after([](json& d) { d["field"]["guidnce"] = 1; }, "did you mean 'guidance'?");
   expect_refused_after([](json& d) { d["field"]["time"] = {{"levels", 3}}; }, "convention");
+  expect_refused_after([](json& d) { d["field"]["time"] = {{"convention", "indx"}}; },
+                       "did you mean 'index'?");
+  expect_refused_after([](json& d) { d["field"]["time"] = {{"convention", "index"}}; }, "levels");
+  expect_refused_after([](json& d) { d["field"]["time"]["input_scaling"] = "edn"; },
+                       "did you mean 'edm'?");
   expect_refused_after([](json& d) { d["provenance"] = 3; }, "provenance must be an object");
   expect_refused_after([](json& d) { d["solvers"] = 3; }, "solvers: must be a list");
   expect_refused_after([](json& d) { d["solvers"] = json::array(); }, "solvers: must be a list");

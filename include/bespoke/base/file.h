@@ -19,6 +19,9 @@ std::string read_file(const std::filesystem::path& path);
 // The same of a file that people write or read, which has at most 64 MiB.
 std::string read_text_file(const std::filesystem::path& path);
 
+// The numbers of a text file: as JSON, or with blanks or commas between them.
+std::vector<double> read_numbers(const std::filesystem::path& path);
+
 // Writes the whole file or nothing: to FILE.part beside it, then renamed over it. A reader, a crash
 // or a kill sees the old content or the new, never a part; what a killed writer left is written
 // over by the next. A link stays and what it points to is written. Devices and pipes are written

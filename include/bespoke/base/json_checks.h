@@ -41,6 +41,10 @@ std::string text_value(const nlohmann::json& value, const std::string& where);
 std::vector<double> number_list(const nlohmann::json& value, const std::string& where,
                                 size_t length);
 
+// The index of `name` in `names`; an error that suggests or lists them calls it `what`.
+size_t choice(const std::vector<std::string>& names, const std::string& name,
+              const std::string& what, const std::string& where);
+
 // What read() returns. Whatever it throws becomes a bad-input error that begins with `source`.
 template <class Read>
 auto read_checked(const std::string& source, Read read) {

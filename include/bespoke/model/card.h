@@ -2,32 +2,15 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "bespoke/base/jet.h"
+#include "bespoke/path/network_input.h"
 #include "bespoke/path/prediction.h"
 #include "bespoke/path/schedule.h"
 
 namespace bespoke {
-
-// How the network counts time. Ours runs from 0 at the noise to 1 at the data.
-enum class TimeConvention {
-  noise_to_data,  // t
-  data_to_noise,  // 1 - t
-  index,          // N (1 - t) - 1: the index of N discrete levels, fractional in between
-  sigma,          // sigma / alpha
-  log_sigma,      // log(sigma / alpha) / 4, EDM's c_noise
-};
-
-struct TimeCard {
-  TimeConvention convention = TimeConvention::noise_to_data;
-  double scale = 1;      // multiplied onto the above
-  int64_t levels = 0;    // N, for index
-  bool integer = false;  // rounded to a whole index and passed as int64
-};
 
 // One argument of the network after x and t: an integer or a tensor per sample.
 struct ConditionCard {
@@ -54,12 +37,6 @@ struct DecoderCard {
   double least = -1, most = 1;        // its value range
 };
 
-// What the network is given in place of x.
-enum class InputScaling {
-  none,
-  edm,  // c_in x / alpha, c_in = 1 / sqrt((sigma / alpha)^2 + 0.5^2)
-};
-
 // model.json, beside the weights: what the network is and how it is called.
 struct ModelCard {
   std::string name;
@@ -78,24 +55,11 @@ struct ModelCard {
   std::string licence, source;
 };
 
-// The names by which cards call these.
-const std::vector<std::string>& time_convention_names();
-
 // Checks every key; a mistake is one sentence that names the key.
 ModelCard parse_model_card(const std::string& text, const std::filesystem::path& path);
 ModelCard read_model_card(const std::filesystem::path& path);
 
 // What the keys allow alone but not together: empty, or the key and what is wrong with it.
 std::string combination_problem(const ModelCard& card);
-
-// How the network counts time and scales its input, as a card says it: {"convention": "index",
-// "levels": 1000, "input_scaling": "edm"}, without what is at its default.
-nlohmann::json describe(const TimeCard& time, InputScaling scaling);
-
-// Our time as the network's, with its derivative.
-Jet network_time(const TimeCard& card, const Schedule& schedule, double t);
-
-// What x is multiplied by before the network sees it, with its derivative.
-Jet network_input_scale(InputScaling scaling, const Schedule& schedule, double t);
 
 }  // namespace bespoke

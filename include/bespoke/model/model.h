@@ -43,7 +43,8 @@ class Model {
 
 using ModelPtr = std::shared_ptr<const Model>;
 
-// safe_margin of the model's precision.
+// safe_margin of a precision, and of the model's.
+double safe_margin(torch::ScalarType dtype);
 double safe_margin(const Model& model);
 
 // The type states are kept in: float64 for float64 models, float32 for all others.

@@ -54,6 +54,7 @@ class Decoder {
   Decoder(const DecoderCard& card, const TorchScriptOptions& options);
   torch::Tensor decode(const torch::Tensor& latents) const;
   const DecoderCard& card() const { return card_; }
+  const ScriptModule& module() const { return *module_; }
 
  private:
   DecoderCard card_;

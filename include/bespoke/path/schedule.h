@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
@@ -65,6 +66,9 @@ SchedulePtr edm_schedule(double sigma_max = 80);         // alpha = 1, sigma = s
 // Discrete diffusion with N levels, given as the products of (1 - beta) up to each index, from
 // least to most noise. Index i sits at t = 1 - (i + 1) / N; log alpha is linear in between.
 SchedulePtr table_schedule(const std::vector<double>& alphas_cumprod);
+
+// N of a discrete schedule, 0 of a continuous one.
+int64_t discrete_levels(const Schedule& schedule);
 
 // sigma_0 preconditioning: the same alpha, sigma multiplied by sigma_0.
 SchedulePtr preconditioned_schedule(SchedulePtr base, double sigma_0);

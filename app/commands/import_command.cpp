@@ -1,0 +1,108 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "bespoke/base/error.h"
+#include "bespoke/base/file.h"
+#include "bespoke/base/message.h"
+#include "bespoke/base/text.h"
+#include "bespoke/solver/imported_solver.h"
+#include "commands/commands.h"
+#include "options/model_options.h"
+
+namespace bespoke {
+
+using namespace detail;
+
+namespace {
+
+struct ImportCommandOptions {
+  std::string file, output, name, method;
+  std::string times, sigmas, timesteps;  // a list, or a file of one
+  std::string schedule, prediction;
+};
+
+// "14.6,3.5,0" or the name of a file that holds such numbers.
+std::vector<double> numbers_of(const std::string& text, const std::string& flag) {
+  if (is_file(text)) return read_numbers(text);
+  std::vector<double> numbers;
+  for (const auto& item : split(text, ',')) numbers.push_back(parse_number(item, flag));
+  return numbers;
+}
+
+// The description that the options make, as a file would have it.
+nlohmann::json description_of(const ImportCommandOptions& options) {
+  if (options.method.empty()) {
+    throw usage_error("times alone need --method, what to do with them, such as dpm++2m");
+  }
+  nlohmann::json description = {
+      {"schedule", options.schedule.empty() ? "fm-ot" : options.schedule},
+      {"prediction", options.prediction.empty() ? "velocity" : options.prediction},
+      {"method", options.method}};
+  const std::pair<const char*, const std::string&> lists[] = {
+      {"times", options.times}, {"sigmas", options.sigmas}, {"timesteps", options.timesteps}};
+  for (const auto& [key, text] : lists) {
+    if (!text.empty()) description[key] = numbers_of(text, fmt::format("--{}", key));
+  }
+  return description;
+}
+
+SolverFile imported(const ImportCommandOptions& options) {
+  const bool lists =
+      !(options.times.empty() && options.sigmas.empty() && options.timesteps.empty());
+  if (lists == !options.file.empty()) {
+    throw usage_error(
+        "give a file that describes the solver, or --times, --sigmas or --timesteps with --method");
+  }
+  if (options.file.empty()) return import_solvers(description_of(options), "import");
+  if (!(options.method.empty() && options.schedule.empty() && options.prediction.empty())) {
+    throw usage_error("{} says it all; leave out --method, --schedule and --prediction",
+                      options.file);
+  }
+  return read_imported(options.file);
+}
+
+void run_import(const ImportCommandOptions& options) {
+  SolverFile file = imported(options);
+  if (!options.name.empty()) file.name = options.name;
+  if (options.output.empty()) {
+    fmt::print("{}", to_json_text(file));
+    return;
+  }
+  write_solver_file(options.output, file);
+  for (const auto& filed : file.solvers) {
+    say("wrote {}: {}, {} NFE", options.output, file.name, filed.solver.nfe());
+  }
+}
+
+}  // namespace
+
+void add_import_command(CLI::App& app) {
+  auto options = std::make_shared<ImportCommandOptions>();
+  auto* command = app.add_subcommand(
+      "import",
+      "Turn a solver of others into a .solver.json: times alone, coefficients, or weights over "
+      "predictions (docs/solver-file.md has the format).\n\n"
+      "Examples:\n  bespoke import theirs.json -o theirs.solver.json\n"
+      "  bespoke import --sigmas 14.61,3.5,1.2,0.3,0 --method dpm++2m --schedule "
+      "ddpm-scaled-linear --prediction noise -o a.solver.json\n"
+      "  bespoke import --timesteps ld3.txt --method ipndm --schedule ddpm-linear -o "
+      "b.solver.json\n"
+      "  bespoke compare --model model.json --nfe 4 --solvers dpm++2m,a.solver.json\n"
+      "  bespoke distill --model model.json --nfe 4 --init a.solver.json -o run");
+  command->add_option("FILE", options->file,
+                      "a JSON description: a schedule, times and coefficients");
+  command->add_option("--times", options->times,
+                      "times alone, 0 noise to 1 data: 0,0.3,1 or a file of numbers");
+  command->add_option("--sigmas", options->sigmas,
+                      "the same as falling sigmas, sigma / alpha, or sigma on a flow path");
+  command->add_option("--timesteps", options->timesteps,
+                      "the same as falling indices of noise levels, 999 to 0");
+  command->add_option("--method", options->method, "a method of the catalogue to run on them");
+  add_path_options(*command, options->schedule, options->prediction);
+  command->add_option("--name", options->name, "what to call it");
+  command->add_option("-o,--output", options->output, "write to this file instead of printing");
+  command->callback([options] { run_import(*options); });
+}
+
+}  // namespace bespoke

@@ -1,0 +1,178 @@
+#include "bespoke/solver/c_header.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <limits>
+
+#include "bespoke/base/error.h"
+#include "bespoke/base/text.h"
+#include "bespoke/path/network_input.h"
+#include "bespoke/solver/lowering.h"
+
+namespace bespoke {
+
+using namespace detail;
+
+namespace {
+
+constexpr char kBeginning[] = R"(/* {title}
+ *
+ * C11 and C++17, no other file needed. The network is called on states x [size] and writes its
+ * {prediction} prediction f. The solver is
+ *   x_0 = start_scale * noise,   x_(i+1) = a_i x_0 + sum over j <= i of b_ij f_j,
+ * with noise of standard deviation {deviation}.
+ */
+#ifndef {guard}
+#define {guard}
+
+#include <stddef.h>
+
+#define {macro}_NFE {nfe}
+
+static const double {name}_start_scale = {start_scale};
+/* 0 is the noise and 1 the data. */
+static const double {name}_times[{nfe} + 1] = {times};
+/* What other tools call sigma: sigma / alpha, or sigma itself on a flow path. */
+static const double {name}_sigmas[{nfe} + 1] = {sigmas};
+static const double {name}_a[{nfe}] = {a};
+static const double {name}_b[{nfe}][{nfe}] = {{
+{b}}};
+)";
+
+constexpr char kNetwork[] = R"(
+/* What the network is given: these times{whole}, and x times these numbers. */
+static const double {name}_network_times[{nfe}] = {network_times};
+static const double {name}_input_scales[{nfe}] = {input_scales};
+)";
+
+constexpr char kFunction[] = R"(
+/* From noise in x to a sample in x. `work` holds ({nfe} + 1) * size numbers. The network is told the
+   step, 0 ... {nfe} - 1, and its time t. */
+typedef void (*{name}_network_{type})(int step, double t, const {type}* x, {type}* f, size_t size,
+                                      void* context);
+static inline void {name}_sample_{type}({name}_network_{type} network, void* context, {type}* x,
+                                        {type}* work, size_t size) {{
+  {type}* const start = work;
+  size_t k;
+  int i, j;
+  for (k = 0; k < size; ++k) {{
+    start[k] = x[k] = ({type})({name}_start_scale * (double)x[k]);
+  }}
+  for (i = 0; i < {macro}_NFE; ++i) {{
+    network(i, {name}_times[i], x, work + (size_t)(i + 1) * size, size, context);
+    for (k = 0; k < size; ++k) {{
+      double sum = {name}_a[i] * (double)start[k];
+      for (j = 0; j <= i; ++j) {{
+        sum += {name}_b[i][j] * (double)work[(size_t)(j + 1) * size + k];
+      }}
+      x[k] = ({type})sum;
+    }}
+  }}
+}}
+)";
+
+bool is_letter(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+bool is_identifier(const std::string& text) {
+  return !text.empty() && std::isdigit(static_cast<unsigned char>(text[0])) == 0 &&
+         std::all_of(text.begin(), text.end(), is_letter);
+}
+
+// "8 steps, mine" is solver_8_steps_mine.
+std::string made_identifier(const std::string& text) {
+  std::string name;
+  for (const char c : text) {
+    if (is_letter(c)) {
+      name += c;
+    } else if (!name.empty() && name.back() != '_') {
+      name += '_';
+    }
+  }
+  while (!name.empty() && name.back() == '_') name.pop_back();
+  if (name.empty()) return "solver";
+  return is_identifier(name) ? name : "solver_" + name;
+}
+
+// Without what would end a comment, and in ASCII.
+std::string comment_text(const std::string& text) {
+  std::string plain;
+  for (const char c : text) {
+    const bool ends = c == '/' && !plain.empty() && plain.back() == '*';
+    plain += c >= ' ' && c <= '~' && !ends ? c : '?';
+  }
+  return plain;
+}
+
+// A literal cannot be infinite; the largest double is.
+std::string literal(double value) {
+  return exact(std::isinf(value) ? std::copysign(std::numeric_limits<double>::max(), value)
+                                 : value);
+}
+
+std::string literals(const std::vector<double>& values) {
+  std::vector<std::string> texts;
+  for (const double value : values) texts.push_back(literal(value));
+  return fmt::format("{{{}}}", fmt::join(texts, ", "));
+}
+
+std::string upper_case(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return text;
+}
+
+std::string network_part(const FieldDescription& field, const LoweredSolver& solver,
+                         const std::string& name) {
+  if (field.time.is_null()) return "";
+  const NetworkInput input = network_input_from_json(field.time, "field.time");
+  std::vector<double> times, scales;
+  for (int i = 0; i < solver.nfe(); ++i) {
+    const double t = solver.times[static_cast<size_t>(i)];
+    times.push_back(network_time_value(input.time, *field.schedule, t));
+    scales.push_back(network_input_scale(input.scaling, *field.schedule, t).value);
+  }
+  return fmt::format(kNetwork, fmt::arg("name", name), fmt::arg("nfe", solver.nfe()),
+                     fmt::arg("whole", input.time.integer ? ", which are whole" : ""),
+                     fmt::arg("network_times", literals(times)),
+                     fmt::arg("input_scales", literals(scales)));
+}
+
+}  // namespace
+
+std::string c_header(const SolverFile& file, const CHeaderOptions& options) {
+  if (!options.name.empty() && !is_identifier(options.name)) {
+    throw usage_error("the name must be an identifier of C, found '{}'", options.name);
+  }
+  const std::string name = options.name.empty() ? made_identifier(file.name) : options.name;
+  const std::string macro = upper_case(name);
+  const Schedule& schedule = *file.field.schedule;
+  const LoweredSolver solver =
+      lower(file.at(), options.prediction.value_or(file.field.prediction), schedule,
+            safe_margin(std::numeric_limits<float>::epsilon()));
+  std::string rows;
+  for (std::vector<double> row : solver.b) {
+    row.resize(solver.a.size(), 0);
+    rows += "    " + literals(row) + ",\n";
+  }
+  std::string text = fmt::format(
+      kBeginning,
+      fmt::arg("title", fmt::format("{}: {} evaluations on the {} path", comment_text(file.name),
+                                    solver.nfe(), schedule.name())),
+      fmt::arg("prediction", to_string(solver.prediction)),
+      fmt::arg("deviation", exact(schedule.source_std())), fmt::arg("guard", macro + "_H"),
+      fmt::arg("name", name), fmt::arg("macro", macro), fmt::arg("nfe", solver.nfe()),
+      fmt::arg("start_scale", literal(solver.start_scale)),
+      fmt::arg("times", literals(solver.times)), fmt::arg("sigmas", literals(solver.sigmas)),
+      fmt::arg("a", literals(solver.a)), fmt::arg("b", rows));
+  text += network_part(file.field, solver, name);
+  for (const char* type : {"float", "double"}) {
+    text += fmt::format(kFunction, fmt::arg("type", type), fmt::arg("name", name),
+                        fmt::arg("macro", macro), fmt::arg("nfe", solver.nfe()));
+  }
+  return text + fmt::format("\n#endif /* {}_H */\n", macro);
+}
+
+}  // namespace bespoke
