@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, List
 
 if TYPE_CHECKING:
-    from bespoke._core import Schedule
+    from bespoke._core import Schedule, __version__
     from bespoke.adapters import DiffusersUNet
     from bespoke.comparison import Comparison, ComparisonRow, compare
     from bespoke.errors import DivergedError, Error
@@ -33,7 +33,7 @@ _HOME = {
     "noise": "starting_noise",
     "save_solvers": "saving",
     "LoweredSolver": "solver", "Schedule": "_core", "Solver": "solver", "catalogue": "solver",
-    "grids": "solver", "schedules": "solver",
+    "grids": "solver", "schedules": "solver", "__version__": "_core",
 }
 
 __all__ = ["Comparison", "ComparisonRow", "DiffusersUNet", "DivergedError", "Error", "Export",
