@@ -147,6 +147,34 @@ class Steps(unittest.TestCase):
         with self.assertRaisesRegex(Error, "before it says how many steps"):
             scheduler.init_noise_sigma
 
+    def test_guidance_outside_the_range_is_refused(self):
+        class Guided:
+            def __init__(self, scheduler):
+                self.scheduler = scheduler
+
+            def __call__(self, guidance_scale):
+                def inside_a_helper():
+                    self.scheduler.set_timesteps(2)
+                inside_a_helper()
+
+        def pipe(guidance, **options):
+            solver = Solver.of([0, 0.5, 1], [1, 1], [[0.5], [0.5, 0.5]], guidance=guidance)
+            return Guided(BespokeScheduler.from_solvers(solver, {"shift": 1.0}, **options))
+        ranged = pipe("0-4")
+        ranged(1.0)
+        ranged(5)
+        with self.assertRaisesRegex(Error, "guidance_scale is 7.5; solver solver is for 1 to 5"):
+            ranged(7.5)
+        again = Guided(BespokeScheduler.from_config(ranged.scheduler.config))
+        with self.assertRaisesRegex(Error, "for 1 to 5"):
+            again(0.5)
+        pipe(1.5)(2.5)
+        with self.assertRaisesRegex(Error, "is for 2.5: fit one"):
+            pipe(1.5)(2.6)
+        pipe(1.5, guidance_range=(2, 3))(2.6)
+        pipe(0.0)(7.5)  # a file that does not say
+        pipe("0:1,0.5:3")(7.5)
+
     def test_edited_states_are_refused_and_copies_are_not(self):
         scheduler = BespokeScheduler.from_solvers(self.solver())
         call = network(self.schedule, "noise")
