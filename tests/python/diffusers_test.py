@@ -30,6 +30,7 @@ except ImportError:
 
 import bespoke
 from bespoke import Error, Schedule, Solver
+from bespoke.adapters import DiffusersFlux
 from bespoke.diffusers import BespokeScheduler
 from mixtures import Mixture, two_gaussians
 
@@ -436,6 +437,28 @@ class Pipelines(unittest.TestCase):
         found = pipe(prompt_embeds=prompt, pooled_prompt_embeds=pooled, latents=noise,
                      num_inference_steps=4, output_type="latent", height=8, width=8).images
         np.testing.assert_allclose(found, solver.sample(field, noise), atol=1e-4)
+
+    def test_flux_is_exported_as_its_pipeline_packs_latents(self):
+        try:
+            transformer = diffusers.FluxTransformer2DModel(
+                patch_size=1, in_channels=16, num_layers=1, num_single_layers=1,
+                attention_head_dim=16, num_attention_heads=2, joint_attention_dim=32,
+                pooled_projection_dim=32, axes_dims_rope=[4, 4, 8], guidance_embeds=True).eval()
+        except (AttributeError, ImportError, RuntimeError, TypeError) as error:
+            self.skipTest(f"this diffusers makes no small Flux: {error}")
+        x, t = torch.randn(2, 4, 8, 8), torch.tensor([0.3, 0.8])
+        text, pooled = torch.randn(2, 5, 32), torch.randn(2, 32)
+        packed = diffusers.FluxPipeline._pack_latents(x, 2, 4, 8, 8)
+        ids = diffusers.FluxPipeline._prepare_latent_image_ids(
+            2, *self.flux_grid(diffusers.FluxPipeline), torch.device("cpu"), torch.float32)
+        with torch.no_grad():
+            found = DiffusersFlux(transformer)(x, t, text, pooled)
+            expected = transformer(hidden_states=packed, timestep=t, img_ids=ids,
+                                   txt_ids=torch.zeros(5, 3), guidance=torch.full((2,), 3.5),
+                                   pooled_projections=pooled, encoder_hidden_states=text,
+                                   return_dict=False)[0]
+        packed_again = diffusers.FluxPipeline._pack_latents(-found, 2, 4, 8, 8)
+        torch.testing.assert_close(packed_again, expected)
 
     @staticmethod
     def flux_grid(pipe):
