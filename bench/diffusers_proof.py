@@ -27,9 +27,9 @@ class NoisePipeline:
     spacings = ("linspace", "trailing")
 
     def __init__(self, models):
-        network = diffusers.UNet2DModel.from_pretrained(models / "unet", use_safetensors=False).eval()
+        network = diffusers.UNet2DModel.from_pretrained(models / "unet", use_safetensors=False)
         self.base = diffusers.DDPMScheduler(clip_sample=False)
-        self.pipe = diffusers.DDPMPipeline(network, self.base)
+        self.pipe = diffusers.DDPMPipeline(network.eval(), self.base)
         self.pipe.set_progress_bar_config(disable=True)
 
     def fit(self, samples, **options):
@@ -82,10 +82,11 @@ class FlowPipeline:
 
     def __init__(self, models, guidance=1.0):
         network = diffusers.SD3Transformer2DModel.from_pretrained(models / "transformer",
-                                                        use_safetensors=False).eval()
+                                                                  use_safetensors=False)
         self.base = diffusers.FlowMatchEulerDiscreteScheduler()
-        self.pipe = diffusers.StableDiffusion3Pipeline(network, self.base, None, None, None, None, None, None,
-                                             None)
+        self.pipe = diffusers.StableDiffusion3Pipeline(
+            network.eval(), self.base, vae=None, text_encoder=None, tokenizer=None,
+            text_encoder_2=None, tokenizer_2=None, text_encoder_3=None, tokenizer_3=None)
         self.pipe.set_progress_bar_config(disable=True)
         self.shared = {"guidance_scale": guidance, "output_type": "latent", "height": 128,
                        "width": 128}
@@ -131,6 +132,19 @@ def psnr(found, expected):
     return 10 * math.log10(4 / float((found - expected).double().square().mean()))
 
 
+def of_diffusers(case, counts, seeds, truth):
+    """{scheduler: {steps: PSNR}}, the better of its spacings."""
+    rows = {}
+    for spacing in case.spacings:
+        for name, scheduler in case.schedulers(spacing).items():
+            case.pipe.scheduler = scheduler
+            row = rows.setdefault(name, {})
+            for count in counts:
+                value = psnr(case.draw(seeds, count, spacing), truth)
+                row[count] = max(value, row.get(count, value))
+    return rows
+
+
 def measured(case, counts, images, samples, calls, steps):
     """Prints a table of one pipeline."""
     seeds = range(1000, 1000 + images)
@@ -139,16 +153,8 @@ def measured(case, counts, images, samples, calls, steps):
     print(f"\n{case.name}: {images} images; its own {steps} steps of "
           f"{type(case.pipe.scheduler).__name__} are {psnr(half, truth):.1f} dB from those of "
           f"{2 * steps}, which the table is against\n", flush=True)
-    rows, best = {}, {}
-    for spacing in case.spacings:
-        for name, scheduler in case.schedulers(spacing).items():
-            case.pipe.scheduler = scheduler
-            for count in counts:
-                value = psnr(case.draw(seeds, count, spacing), truth)
-                rows.setdefault(name, {}).setdefault(count, value)
-                rows[name][count] = max(rows[name][count], value)
-    for count in counts:
-        best[count] = max(row[count] for row in rows.values())
+    rows = of_diffusers(case, counts, seeds, truth)
+    best = {count: max(row[count] for row in rows.values()) for count in counts}
     for name, budget in (("fit", None), (f"fit and direct, {calls:,} calls", calls)):
         results = case.fit(samples, num_inference_steps=counts, calls=budget, progress=False)
         rows[name] = {count: psnr(case.draw(seeds, count), truth) for count in counts}

@@ -27,7 +27,7 @@ def path_of(model_sampling):
 
 
 def times_of(model_sampling):
-    """How ComfyUI rounds the times that the network gets: discrete models take the nearest level."""
+    """How ComfyUI rounds the times of networks: discrete ones take the nearest level."""
     return "free" if is_flow(model_sampling) else f"integer:{len(model_sampling.sigmas)}"
 
 

@@ -1,4 +1,4 @@
-"""Samplers, as ComfyUI calls them: one that runs a solver, one that fits one instead of sampling."""
+"""Samplers, as ComfyUI calls them: one runs a solver, one fits a solver instead of sampling."""
 
 import comfy.samplers
 import comfy.utils

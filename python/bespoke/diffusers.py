@@ -252,8 +252,8 @@ class BespokeScheduler(SchedulerMixin, ConfigMixin):
         low, high = allowed
         if not low - 1e-6 <= scale <= high + 1e-6:
             meant = f"{low:g}" if low == high else f"{low:g} to {high:g}"
-            raise Error(f"guidance_scale is {scale:g}; solver {solver.name} is for {meant}: fit one "
-                        "for this scale, or give from_solvers a wider guidance_range")
+            raise Error(f"guidance_scale is {scale:g}; solver {solver.name} is for {meant}: fit "
+                        "one for this scale, or give from_solvers a wider guidance_range")
 
     def _check(self, solver: Solver) -> None:
         kind = self._kind(solver)

@@ -90,7 +90,7 @@ class Pipe:
 
 
 def needs_torch(blocks):
-    return any("torch" in block or "diffusers" in block for block in blocks)
+    return any(word in block for block in blocks for word in ("torch", "diffusers", "pipe"))
 
 
 class Guide(unittest.TestCase):
