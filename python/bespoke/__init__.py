@@ -10,8 +10,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, List
 
 if TYPE_CHECKING:
-    from bespoke._core import Schedule
-    from bespoke.adapters import DiffusersUNet
+    from bespoke._core import Schedule, __version__
+    from bespoke.adapters import (DiffusersFlux, DiffusersSD3, DiffusersSDXL,
+                                  DiffusersUNet)
     from bespoke.comparison import Comparison, ComparisonRow, compare
     from bespoke.errors import DivergedError, Error
     from bespoke.exporting import Export, ExportError, export_model
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 # module, all else without PyTorch.
 _HOME = {
     "Comparison": "comparison", "ComparisonRow": "comparison", "compare": "comparison",
+    "DiffusersFlux": "adapters", "DiffusersSD3": "adapters", "DiffusersSDXL": "adapters",
     "DiffusersUNet": "adapters",
     "DivergedError": "errors", "Error": "errors",
     "Export": "exporting", "ExportError": "exporting", "export_model": "exporting",
@@ -33,13 +35,13 @@ _HOME = {
     "noise": "starting_noise",
     "save_solvers": "saving",
     "LoweredSolver": "solver", "Schedule": "_core", "Solver": "solver", "catalogue": "solver",
-    "grids": "solver", "schedules": "solver",
+    "grids": "solver", "schedules": "solver", "__version__": "_core",
 }
 
-__all__ = ["Comparison", "ComparisonRow", "DiffusersUNet", "DivergedError", "Error", "Export",
-           "ExportError", "LoweredSolver", "Problem", "Result", "Schedule", "Solver", "catalogue",
-           "compare", "distill", "export_model", "fit", "grids", "noise", "save_solvers",
-           "schedules"]
+__all__ = ["Comparison", "ComparisonRow", "DiffusersFlux", "DiffusersSD3", "DiffusersSDXL",
+           "DiffusersUNet", "DivergedError", "Error", "Export", "ExportError", "LoweredSolver",
+           "Problem", "Result", "Schedule", "Solver", "catalogue", "compare", "distill",
+           "export_model", "fit", "grids", "noise", "save_solvers", "schedules"]
 
 
 def __getattr__(name: str) -> Any:

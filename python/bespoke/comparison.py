@@ -11,6 +11,7 @@ from bespoke import _core
 from bespoke.arrays import Array
 from bespoke.errors import DivergedError, Error
 from bespoke.field import Callback, Field, GuidanceLike, ScheduleLike
+from bespoke.plots import plot_comparison
 from bespoke.problem import Result
 from bespoke.progress import ProgressLike, open_progress
 from bespoke.sampling import run_solver
@@ -67,6 +68,10 @@ class Comparison:
             cells = [_cell(found.get((name, n))) for n in counts]
             lines.append(f"{name:<{width}}" + "".join(f"  {cell:>6}" for cell in cells))
         return "\n".join(lines)
+
+    def plot(self, axes: Any = None) -> Any:
+        """PSNR by NFE as a matplotlib figure; `axes` is one to draw into."""
+        return plot_comparison(self, axes)
 
     def __str__(self) -> str:
         return f"{self.title}\n\n{self.table()}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
@@ -47,7 +48,8 @@ class BespokeScheduler(SchedulerMixin, ConfigMixin):
                  prediction_type: Optional[str] = None, num_train_timesteps: int = 1000,
                  shift: float = 1.0, use_dynamic_shifting: bool = False, base_shift: float = 0.5,
                  max_shift: float = 1.15, base_image_seq_len: int = 256,
-                 max_image_seq_len: int = 4096) -> None:
+                 max_image_seq_len: int = 4096,
+                 guidance_range: Optional[List[float]] = None) -> None:
         held = [Solver.parse(json.dumps(solver)) for solver in solvers or []]
         self._solvers = {solver.nfe: solver for solver in held}
         if len(self._solvers) < len(held):
@@ -66,11 +68,13 @@ class BespokeScheduler(SchedulerMixin, ConfigMixin):
 
     @classmethod
     def from_solvers(cls, solvers: Union[SolverLike, Sequence[SolverLike]], scheduler: Any = None,
-                     prediction_type: Optional[str] = None) -> "BespokeScheduler":
+                     prediction_type: Optional[str] = None,
+                     guidance_range: Optional[Sequence[float]] = None) -> "BespokeScheduler":
         """From Solvers, Results or files of one or several, in the place of a pipeline's scheduler.
 
         `scheduler` is the one it replaces, or its config: what the network predicts and how it
-        counts time are taken from it, and kept for the way back.
+        counts time are taken from it, and kept for the way back. `guidance_range` is the least and
+        the largest guidance_scale to run with, where it is not to be what the solvers say.
         """
         if isinstance(solvers, (Solver, Result, str, os.PathLike)):
             solvers = [solvers]
@@ -82,7 +86,8 @@ class BespokeScheduler(SchedulerMixin, ConfigMixin):
                   if REFUSED_KEYS.get(key, value) == value}
         kind = prediction_type or _prediction_type(held, config)
         found = cls.from_config(config, solvers=[json.loads(solver.to_json()) for solver in held],
-                                prediction_type=kind)
+                                prediction_type=kind,
+                                guidance_range=guidance_range and [*map(float, guidance_range)])
         for solver in held:
             found._check(solver)
         return found
@@ -137,6 +142,7 @@ class BespokeScheduler(SchedulerMixin, ConfigMixin):
         assert num_inference_steps is not None
         solver = self._solvers[num_inference_steps]
         self._check(solver)
+        self._check_guidance(solver, guidance_of_caller())
         lowered = solver.lower(PREDICTIONS[self._kind(solver)])
         self._lowered = lowered
         self.num_inference_steps = num_inference_steps
@@ -239,6 +245,16 @@ class BespokeScheduler(SchedulerMixin, ConfigMixin):
         chosen = self.num_inference_steps or next(iter(self._solvers))
         return self._solvers[chosen].schedule
 
+    def _check_guidance(self, solver: Solver, scale: Optional[float]) -> None:
+        allowed = self.config.guidance_range or _guidance_range(solver)
+        if scale is None or allowed is None:
+            return
+        low, high = allowed
+        if not low - 1e-6 <= scale <= high + 1e-6:
+            meant = f"{low:g}" if low == high else f"{low:g} to {high:g}"
+            raise Error(f"guidance_scale is {scale:g}; solver {solver.name} is for {meant}: fit "
+                        "one for this scale, or give from_solvers a wider guidance_range")
+
     def _check(self, solver: Solver) -> None:
         kind = self._kind(solver)
         if kind not in PREDICTIONS:
@@ -248,6 +264,17 @@ class BespokeScheduler(SchedulerMixin, ConfigMixin):
             raise Error(f"solver {solver.name} is for the path {solver.schedule.name}, which does "
                         f"not go with the prediction_type {kind!r} of the pipeline")
         network_time(solver.schedule, 0.5, int(self.config.num_train_timesteps))
+
+
+def guidance_of_caller() -> Optional[float]:
+    """guidance_scale of the pipeline's call that this happens in, which schedulers are not told."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        scale = frame.f_locals.get("guidance_scale")
+        if isinstance(scale, (int, float)) and hasattr(frame.f_locals.get("self"), "scheduler"):
+            return float(scale)
+        frame = frame.f_back
+    return None
 
 
 def own_part(output: torch.Tensor, sample: torch.Tensor) -> torch.Tensor:
@@ -264,6 +291,15 @@ def _solvers(given: SolverLike) -> List[Solver]:
     if isinstance(given, Result):
         return [given.solver]
     return [given] if isinstance(given, Solver) else Solver.load_all(given)
+
+
+def _guidance_range(solver: Solver) -> Optional[Tuple[float, float]]:
+    """In guidance_scale, 1 + w. Files with w = 0 may come from a field that was guided already."""
+    guidance = solver.guidance
+    if isinstance(guidance, Mapping):
+        ends = guidance.get("from"), guidance.get("to")
+        return None if None in ends else (1 + ends[0], 1 + ends[1])
+    return (1 + guidance, 1 + guidance) if guidance else None
 
 
 def _prediction_type(solvers: List[Solver], config: Mapping[str, Any]) -> str:

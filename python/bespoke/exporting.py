@@ -55,7 +55,7 @@ def export_model(module, path, *, method="auto", half=False, overwrite=False, st
     fields     the card's keys (docs/model-card.md): sample_shape, prediction, schedule and time are
                needed; schedule and time may be text, "vp:B=20,b=0.1", "index:levels=1000"
     method     "script", "trace", or "auto": script, and trace where scripting fails
-    half       store the parameters in float16; buffers stay as they are
+    half       store the parameters in 16 bits: float16, or bfloat16 where they have it already
     overwrite  replace files that are there
     strict     refuse, rather than warn about, operators that LibTorch 1.13 lacks
     adapter    "diffusers", or a callable that makes of `module` one called (x, time, *conditions)
@@ -63,7 +63,9 @@ def export_model(module, path, *, method="auto", half=False, overwrite=False, st
                "sample_shape": ..., "value_range": ...}; decoded = decoder(z / scale + shift)
     tolerance  largest difference to the eager module, relative to its largest output
 
-    The module is exported from a copy in eval mode, on the CPU, in float32, without gradients.
+    The module is exported in eval mode, on the CPU, in float32, without gradients, and stays as it
+    was; weights are shared with it or converted one by one. With `half`, one whose parameters are
+    all float16 or bfloat16 already is exported in that type.
     ValueError: the card is wrong, before any work. ExportError: the module cannot be exported as
     it is. Neither leaves a file.
     """
@@ -127,7 +129,8 @@ class _Exporter:
         inputs(times) makes the arguments for a batch of our times; output_shape is without the
         batch, or None where any shape will do.
         """
-        module = _prepare(module, self.half)
+        module, dtype = _prepare(module, self.half)
+        inputs = functools.partial(_in_type, inputs, dtype)
         with torch.no_grad(), warnings.catch_warnings():
             # PyTorch 2.9 calls TorchScript deprecated; it is what LibTorch 1.13 to 2 all read.
             warnings.filterwarnings("ignore", ".*torch.jit", DeprecationWarning)
@@ -135,8 +138,8 @@ class _Exporter:
             exported, method = self._compile(module, inputs(_TRACED_TIMES))
             difference = self._compare(exported, batches, f"the {_DONE[method]} module")
             found = self._scan(exported)
-            _save(exported, path, self.half)
-            loaded = torch.jit.load(str(path), map_location="cpu").float()
+            _save(exported, path, self.half, dtype)
+            loaded = torch.jit.load(str(path), map_location="cpu").to(dtype)
             self._compare(loaded, batches, "the file written")
         self.say(f"{type(module).__name__} {_DONE[method]}; largest relative difference to the "
                  f"eager module {difference:.1e}")
@@ -242,19 +245,58 @@ def _refuse_existing(paths):
 
 
 def _prepare(module, half):
-    """A copy to export: eval, CPU, float32, no gradients; rounded to float16 values if `half`."""
+    """(A module to export, what it computes in): eval, CPU, no gradients.
+
+    Its tensors are the module's own where they need no conversion, and are converted one by one
+    otherwise: to float32, and with `half` to float16 values. Modules whose parameters have 16 bits
+    already stay as they are with `half`, so that a large one is never there in float32.
+    """
+    dtype = _narrow_type(module) if half else None
+    kept = {}
+    for parameter in module.parameters():
+        value = _converted(parameter.detach(), dtype)
+        # Rounded before the checks, which then hold for the weights that are stored.
+        value = value.half().float() if half and value.dtype == torch.float32 else value
+        kept[id(parameter)] = torch.nn.Parameter(value, requires_grad=False)
+    for buffer in module.buffers():
+        kept[id(buffer)] = _converted(buffer.detach().clone(), dtype)
     try:
-        module = copy.deepcopy(module)
+        module = copy.deepcopy(module, kept)
     except Exception as error:
         warnings.warn(f"{type(module).__name__} cannot be copied ({_brief(error)}); it is exported "
                       "in place and stays on the CPU, in eval mode, float32, without gradients")
-    module.eval().cpu().float()
+        dtype = None
+    module.eval().cpu().to(dtype or torch.float32)
     for parameter in module.parameters():
         parameter.requires_grad_(False)
-        if half:
-            # Rounded before the checks, which then hold for the weights that are stored.
+        if half and dtype is None:
             parameter.data = parameter.data.half().float()
-    return module
+    return module, dtype or torch.float32
+
+
+def _narrow_type(module):
+    """The 16-bit type that all parameters of a module have, if this PyTorch computes in it."""
+    types = {parameter.dtype for parameter in module.parameters()}
+    if len(types) != 1 or not types <= {torch.float16, torch.bfloat16}:
+        return None
+    dtype, = types
+    try:
+        torch.nn.functional.linear(torch.ones(2, 2, dtype=dtype), torch.ones(2, 2, dtype=dtype))
+    except RuntimeError:  # float16 on the CPU, in older versions
+        return None
+    return dtype
+
+
+def _converted(tensor, dtype):
+    if not tensor.is_floating_point():
+        return tensor.cpu()
+    return tensor.to("cpu", dtype or torch.float32)
+
+
+def _in_type(inputs, dtype, times):
+    """The arguments for a batch of our times, as Bespoke gives them to a network of this type."""
+    return tuple(value.to(dtype) if value.is_floating_point() else value
+                 for value in inputs(times))
 
 
 def _eager(module, arguments, output_shape):
@@ -293,12 +335,12 @@ def _call(exported, batch, what):
     return output
 
 
-def _save(exported, path, half):
+def _save(exported, path, half, dtype):
     # Back to float32 afterwards: the parameters may be those of the module itself.
-    for parameter in exported.parameters() if half else []:
+    for parameter in exported.parameters() if half and dtype == torch.float32 else []:
         parameter.data = parameter.data.half()
     torch.jit.save(exported, str(path))
-    exported.float()
+    exported.to(dtype)
 
 
 def _card_text(card):

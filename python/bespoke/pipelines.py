@@ -16,7 +16,8 @@ from diffusers import ConfigMixin, SchedulerMixin
 from diffusers.configuration_utils import register_to_config
 from diffusers.schedulers.scheduling_utils import SchedulerOutput
 
-from bespoke.diffusers import PREDICTIONS, BespokeScheduler, network_time, own_part
+from bespoke.diffusers import (PREDICTIONS, BespokeScheduler, guidance_of_caller, network_time,
+                               own_part)
 from bespoke.errors import Error
 from bespoke.problem import Problem, Result, StartScale
 from bespoke.progress import ProgressLike
@@ -45,6 +46,7 @@ class OracleScheduler(SchedulerMixin, ConfigMixin):
                  max_image_seq_len: int = 4096) -> None:
         self.here = threading.local()
         self.scale_was_read = False
+        self.guidance_scale: Optional[float] = None  # of the pipeline's last call
 
     @property
     def init_noise_sigma(self) -> float:
@@ -62,6 +64,7 @@ class OracleScheduler(SchedulerMixin, ConfigMixin):
                       **ignored: Any) -> None:
         """As many as there may be questions; which they are is not known yet."""
         self.here.call.timesteps = torch.ones(QUESTIONS, device=device)
+        self.guidance_scale = guidance_of_caller()
 
     def set_begin_index(self, begin_index: int = 0) -> None:
         """Every call begins at its beginning."""
@@ -226,7 +229,7 @@ def fit_pipeline(pipe: Any, prompts: Optional[Sequence[str]] = None,
     Each of the pipeline's calls begins with an evaluation of its own noise; these are counted too.
     A guided evaluation counts once, since the pipeline makes it.
 
-    What guidance_scale is given here is what the solvers are for.
+    The guidance_scale given here is what the solvers are for; the scheduler refuses others.
     """
     schedule = schedule_of_pipeline(pipe.scheduler)
     given = {name: _each(values, samples) for name, values in
@@ -243,7 +246,9 @@ def fit_pipeline(pipe: Any, prompts: Optional[Sequence[str]] = None,
                    for count in counts]
     finally:
         field.close()
-    pipe.scheduler = BespokeScheduler.from_solvers(results, field.before)
+    guidance = field.oracle.guidance_scale
+    pipe.scheduler = BespokeScheduler.from_solvers(
+        results, field.before, guidance_range=None if guidance is None else (guidance, guidance))
     return results
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import (Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Union)
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Union
 
 from bespoke import _core
 from bespoke.arrays import Array
 from bespoke.errors import Error
 from bespoke.field import (Callback, Field, GuidanceLike, ScheduleLike, guidance_of, schedule_of)
+from bespoke.plots import plot_solver
 from bespoke.sampling import run_solver
 
 Schedule = _core.Schedule
@@ -287,6 +288,10 @@ class Solver:
         """The same in the space of sigmas, as k-diffusion and ComfyUI have it."""
         return LoweredSolver(*_core.lower_to_sigmas(self.core, self.schedule,
                                                     _epsilon(precision)))
+
+    def plot(self, axes: Optional[Sequence[Any]] = None) -> Any:
+        """Its times and coefficients as a matplotlib figure; `axes` are two to draw into."""
+        return plot_solver(self, axes)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Solver) and self.to_json() == other.to_json()

@@ -30,6 +30,7 @@ except ImportError:
 
 import bespoke
 from bespoke import Error, Schedule, Solver, export
+from bespoke.adapters import DiffusersFlux
 from bespoke.diffusers import BespokeScheduler
 from mixtures import Mixture, two_gaussians
 
@@ -146,6 +147,34 @@ class Steps(unittest.TestCase):
                                                    self.solver(6, name="euler")])
         with self.assertRaisesRegex(Error, "before it says how many steps"):
             scheduler.init_noise_sigma
+
+    def test_guidance_outside_the_range_is_refused(self):
+        class Guided:
+            def __init__(self, scheduler):
+                self.scheduler = scheduler
+
+            def __call__(self, guidance_scale):
+                def inside_a_helper():
+                    self.scheduler.set_timesteps(2)
+                inside_a_helper()
+
+        def pipe(guidance, **options):
+            solver = Solver.of([0, 0.5, 1], [1, 1], [[0.5], [0.5, 0.5]], guidance=guidance)
+            return Guided(BespokeScheduler.from_solvers(solver, {"shift": 1.0}, **options))
+        ranged = pipe("0-4")
+        ranged(1.0)
+        ranged(5)
+        with self.assertRaisesRegex(Error, "guidance_scale is 7.5; solver solver is for 1 to 5"):
+            ranged(7.5)
+        again = Guided(BespokeScheduler.from_config(ranged.scheduler.config))
+        with self.assertRaisesRegex(Error, "for 1 to 5"):
+            again(0.5)
+        pipe(1.5)(2.5)
+        with self.assertRaisesRegex(Error, "is for 2.5: fit one"):
+            pipe(1.5)(2.6)
+        pipe(1.5, guidance_range=(2, 3))(2.6)
+        pipe(0.0)(7.5)  # a file that does not say
+        pipe("0:1,0.5:3")(7.5)
 
     def test_edited_states_are_refused_and_copies_are_not(self):
         scheduler = BespokeScheduler.from_solvers(self.solver())
@@ -431,6 +460,28 @@ class Pipelines(unittest.TestCase):
         found = pipe(prompt_embeds=prompt, pooled_prompt_embeds=pooled, latents=noise,
                      num_inference_steps=4, output_type="latent", height=8, width=8).images
         np.testing.assert_allclose(found, solver.sample(field, noise), atol=1e-4)
+
+    def test_flux_is_exported_as_its_pipeline_packs_latents(self):
+        try:
+            transformer = diffusers.FluxTransformer2DModel(
+                patch_size=1, in_channels=16, num_layers=1, num_single_layers=1,
+                attention_head_dim=16, num_attention_heads=2, joint_attention_dim=32,
+                pooled_projection_dim=32, axes_dims_rope=[4, 4, 8], guidance_embeds=True).eval()
+        except (AttributeError, ImportError, RuntimeError, TypeError) as error:
+            self.skipTest(f"this diffusers makes no small Flux: {error}")
+        x, t = torch.randn(2, 4, 8, 8), torch.tensor([0.3, 0.8])
+        text, pooled = torch.randn(2, 5, 32), torch.randn(2, 32)
+        packed = diffusers.FluxPipeline._pack_latents(x, 2, 4, 8, 8)
+        ids = diffusers.FluxPipeline._prepare_latent_image_ids(
+            2, *self.flux_grid(diffusers.FluxPipeline), torch.device("cpu"), torch.float32)
+        with torch.no_grad():
+            found = DiffusersFlux(transformer)(x, t, text, pooled)
+            expected = transformer(hidden_states=packed, timestep=t, img_ids=ids,
+                                   txt_ids=torch.zeros(5, 3), guidance=torch.full((2,), 3.5),
+                                   pooled_projections=pooled, encoder_hidden_states=text,
+                                   return_dict=False)[0]
+        packed_again = diffusers.FluxPipeline._pack_latents(-found, 2, 4, 8, 8)
+        torch.testing.assert_close(packed_again, expected)
 
     @staticmethod
     def flux_grid(pipe):

@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
 import warnings
 from pathlib import Path
@@ -28,6 +29,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "python"
 sys.path.insert(0, str(PACKAGE))
 
 from bespoke import DiffusersUNet, ExportError, export_model, plain_ops  # noqa: E402
+from bespoke.adapters import DiffusersSDXL, adapt  # noqa: E402
 from bespoke.card import check_card, network_time  # noqa: E402
 from bespoke.command import main  # noqa: E402
 from bespoke.graph import operators  # noqa: E402
@@ -145,6 +147,52 @@ class FakeUNet(nn.Module):
         text = self.mix(encoder_hidden_states).mean(1)
         shift = text + class_labels.unsqueeze(1) if class_labels is not None else text
         return self.wrap(sample + timestep.reshape(-1, 1, 1, 1) / 1000 + shift[:, :, None, None])
+
+
+class FakeSDXL(nn.Module):
+    """Called as the UNet of Stable Diffusion XL."""
+
+    def __init__(self):
+        super().__init__()
+        self.mix = nn.Linear(5, 4)
+
+    def forward(self, sample, timestep, encoder_hidden_states, class_labels=None,
+                added_cond_kwargs=None):
+        shift = self.mix(encoder_hidden_states).mean(1) + added_cond_kwargs["text_embeds"]
+        shift = shift * added_cond_kwargs["time_ids"].sum(1, keepdim=True) / 1000
+        return Output(sample * timestep.reshape(-1, 1, 1, 1) / 1000 + shift[:, :, None, None])
+
+
+class FakeSD3(nn.Module):
+    """Called as the transformer of Stable Diffusion 3; it predicts noise - data."""
+
+    def __init__(self):
+        super().__init__()
+        self.mix = nn.Linear(5, 4)
+
+    def forward(self, hidden_states, encoder_hidden_states=None, pooled_projections=None,
+                timestep=None, return_dict=True):
+        shift = self.mix(encoder_hidden_states).mean(1) + pooled_projections
+        return (hidden_states * timestep.reshape(-1, 1, 1, 1) / 1000 + shift[:, :, None, None],)
+
+
+class FakeFlux(nn.Module):
+    """Called as the transformer of Flux: tokens [batch, places, 4 channels] and their places."""
+
+    def __init__(self, guidance_embeds=True):
+        super().__init__()
+        self.mix = nn.Linear(5, 16)
+        self.config = types.SimpleNamespace(guidance_embeds=guidance_embeds)
+
+    def forward(self, hidden_states, encoder_hidden_states=None, pooled_projections=None,
+                timestep=None, img_ids=None, txt_ids=None, guidance=None, return_dict=True):
+        text = encoder_hidden_states + txt_ids.sum(1)[None, :, None]  # of as many words
+        shift = self.mix(text).mean(1) + pooled_projections
+        if guidance is not None:
+            shift = shift * guidance[:, None]
+        places = img_ids[:, 1] + 10 * img_ids[:, 2] + img_ids[:, 0]
+        return (hidden_states * timestep.reshape(-1, 1, 1) + shift[:, None]
+                + places[:, None],)
 
 
 def build_plain():
@@ -531,6 +579,88 @@ class Diffusers(Folder):
         with self.assertRaisesRegex(ValueError, r"conditions\[1\].*no argument 'size'"):
             self.export(FakeUNet(Output), adapter="diffusers", **self.FIELDS,
                         conditions=[self.TEXT, {"name": "size", "classes": 3}])
+
+
+class LatentModels(Folder):
+    """Stable Diffusion XL, Stable Diffusion 3 and Flux, through the adapter that they ask for."""
+
+    TEXT = {"name": "encoder_hidden_states", "shape": [3, 5], "null": "zeros"}
+    FLOW = {"sample_shape": [4, 2, 4], "prediction": "velocity", "schedule": "fm-ot"}
+
+    def exported(self, module, pooled, size, time, **fields):
+        """The file read back, with a batch to call it with."""
+        conditions = [self.TEXT, {"name": pooled, "shape": [size], "null": "zeros"}]
+        export = self.export(module, adapter="diffusers", conditions=conditions, time=time,
+                             **{**self.FLOW, **fields})
+        arguments = (torch.randn(2, 4, 2, 4), torch.rand(2), torch.randn(2, 3, 5),
+                     torch.randn(2, size))
+        return torch.jit.load(str(export.weights))(*arguments), arguments
+
+    def test_sdxl_with_the_sizes_of_a_whole_image(self):
+        module = FakeSDXL()
+        found, (x, t, text, pooled) = self.exported(
+            module, "text_embeds", 4, "index:levels=1000", prediction="noise",
+            schedule="ddpm-scaled-linear")
+        sizes = torch.tensor([[1024.0, 1024, 0, 0, 1024, 1024]]).repeat(2, 1)
+        expected = module(x, t, text, added_cond_kwargs={"text_embeds": pooled,
+                                                         "time_ids": sizes}).sample
+        torch.testing.assert_close(found, expected)
+        other = DiffusersSDXL(module, size=(512, 768))
+        self.assertEqual(other.time_ids.tolist(), [512, 768, 0, 0, 512, 768])
+
+    def test_sdxl_with_sizes_as_a_condition(self):
+        module = FakeSDXL()
+        conditions = [self.TEXT, {"name": "text_embeds", "shape": [4], "null": "zeros"},
+                      {"name": "time_ids", "shape": [6]}]
+        adapted = adapt(module, "diffusers", conditions)
+        x, t, text, pooled, sizes = (torch.randn(2, 4, 2, 4), torch.rand(2), torch.randn(2, 3, 5),
+                                     torch.randn(2, 4), torch.rand(2, 6))
+        expected = module(x, t, text, added_cond_kwargs={"text_embeds": pooled,
+                                                         "time_ids": sizes}).sample
+        torch.testing.assert_close(adapted(x, t, text, pooled, sizes), expected)
+
+    def test_sd3_with_the_sign_turned(self):
+        module = FakeSD3()
+        found, (x, t, text, pooled) = self.exported(module, "pooled_projections", 4,
+                                                    "data-to-noise:scale=1000")
+        torch.testing.assert_close(found, -module(x, text, pooled, t)[0])
+
+    def test_flux_in_tokens_of_two_by_two(self):
+        for distilled in (True, False):
+            module = FakeFlux(distilled)
+            found, (x, t, text, pooled) = self.exported(module, "pooled_projections", 16,
+                                                        "data-to-noise", overwrite=True)
+            shift = module.mix(text).mean(1) + pooled
+            shift = (3.5 if distilled else 1) * shift.reshape(2, 4, 2, 2)
+            expected = t.reshape(-1, 1, 1, 1) * x
+            for row, column in itertools.product(range(1), range(2)):
+                rows, columns = slice(2 * row, 2 * row + 2), slice(2 * column, 2 * column + 2)
+                expected[:, :, rows, columns] += shift + row + 10 * column
+            torch.testing.assert_close(found, -expected)
+
+    def test_sixteen_bit_weights_are_neither_widened_nor_copied(self):
+        seen, module = [], FakeSD3().bfloat16()
+        module.mix.register_forward_pre_hook(
+            lambda mix, inputs: seen.append((inputs[0].dtype, mix.weight.data_ptr())))
+        export = self.export(module, adapter="diffusers", half=True, time="data-to-noise",
+                             conditions=[self.TEXT, {"name": "pooled_projections", "shape": [4],
+                                                     "null": "zeros"}], **self.FLOW)
+        self.assertEqual(set(seen), {(torch.bfloat16, module.mix.weight.data_ptr())})
+        stored = torch.jit.load(str(export.weights))
+        self.assertEqual({p.dtype for p in stored.parameters()}, {torch.bfloat16})
+        self.assertTrue(all(map(torch.equal, stored.parameters(), module.parameters())))
+        self.assertTrue(module.training and module.mix.weight.requires_grad)
+
+    def test_weights_of_the_right_type_are_shared_with_the_module(self):
+        class Watched(Plain):
+            def forward(self, x, t):
+                seen.append(self.layer.weight.data_ptr())
+                return super().forward(x, t)
+        seen = []
+        module = Watched()
+        self.export(module, method="trace")
+        self.assertEqual(set(seen), {module.layer.weight.data_ptr()})
+        self.assertTrue(module.training and module.layer.weight.requires_grad)
 
 
 class Command(Folder):

@@ -156,6 +156,14 @@ class FitPipeline(unittest.TestCase):
         self.assertNotEqual(plain.solver.a, guided.solver.a)
         np.testing.assert_allclose(guided.solver.a, shifted.solver.a, rtol=1e-6)
 
+    def test_the_guidance_of_the_fit_is_kept_and_other_scales_are_refused(self):
+        for given in ({"guidance_scale": 2.0}, {}):
+            pipe = StandIn(LINEAR, noise_field)
+            fit_pipeline(pipe, ["0"], 3, samples=8, progress=False, **given)
+            pipe(prompt=["0"], num_inference_steps=3, **given)
+            with self.assertRaisesRegex(Error, "guidance_scale is 3; solver bns is for"):
+                pipe(prompt=["0"], num_inference_steps=3, guidance_scale=3.0)
+
     def test_the_pipeline_is_given_back_as_it_was(self):
         def fail():
             raise LookupError("no such adapter")

@@ -37,6 +37,7 @@ class ConfigMixin:
         return found
 
     def save_pretrained(self, folder):
+        Path(folder).mkdir(parents=True, exist_ok=True)
         (Path(folder) / self.config_name).write_text(json.dumps(self.config))
 
     @classmethod

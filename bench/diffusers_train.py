@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""Trains two small models of diffusers on CIFAR-10, for bench/diffusers_proof.py to measure with.
+
+    python3 bench/diffusers_train.py --data cifar10.zip -o models      # four minutes on one GPU
+
+A UNet2DModel that predicts noise, and an SD3Transformer2DModel that predicts flows of 16x16 images,
+with the embeddings of ten classes in the place of prompts. The archive has CLASS/NAME.jpg.
+"""
+
+import argparse
+import io
+import math
+import time
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import torch
+
+LEVELS = 1000
+CLASSES = 10  # and the null class, for guidance
+TOKENS = 2
+WIDTH = 64  # of embeddings
+
+
+def unet():
+    """6 million weights."""
+    from diffusers import UNet2DModel
+    return UNet2DModel(
+        sample_size=32, in_channels=3, out_channels=3, layers_per_block=2,
+        block_out_channels=(64, 128, 128), norm_num_groups=32, attention_head_dim=32,
+        down_block_types=("DownBlock2D", "AttnDownBlock2D", "DownBlock2D"),
+        up_block_types=("UpBlock2D", "AttnUpBlock2D", "UpBlock2D"))
+
+
+def transformer():
+    """7 million weights."""
+    from diffusers import SD3Transformer2DModel
+    return SD3Transformer2DModel(
+        sample_size=16, patch_size=2, in_channels=3, out_channels=3, num_layers=6,
+        attention_head_dim=64, num_attention_heads=3, joint_attention_dim=WIDTH,
+        caption_projection_dim=192, pooled_projection_dim=WIDTH, pos_embed_max_size=16)
+
+
+def prompt_embeddings():
+    """Of each class and of the null class: [11, tokens, width], and pooled [11, width]."""
+    generator = torch.Generator().manual_seed(0)
+    return (torch.randn(CLASSES + 1, TOKENS, WIDTH, generator=generator),
+            torch.randn(CLASSES + 1, WIDTH, generator=generator))
+
+
+def read_images(archives):
+    """Images [count, 3, 32, 32] in bytes and classes, from archives CLASS/NAME.jpg or .png."""
+    from PIL import Image
+    images, names = [], []
+    for archive in archives:
+        with zipfile.ZipFile(archive) as opened:
+            for name in sorted(opened.namelist()):
+                if name.endswith((".jpg", ".png")):
+                    picture = Image.open(io.BytesIO(opened.read(name))).convert("RGB")
+                    images.append(np.asarray(picture))
+                    names.append(name.split("/")[-2])
+    classes = {name: k for k, name in enumerate(sorted(set(names)))}
+    return (torch.from_numpy(np.stack(images)).permute(0, 3, 1, 2).contiguous(),
+            torch.tensor([classes[name] for name in names]))
+
+
+def noise_loss(model, x, labels, ends):
+    """Of the noise that was added to x, by DDPM's linear betas."""
+    alphas = torch.cumprod(1 - torch.linspace(1e-4, 0.02, LEVELS, device=x.device), 0)
+    time = torch.randint(LEVELS, (len(x),), device=x.device)
+    alpha = alphas[time].reshape(-1, 1, 1, 1)
+    noise = torch.randn_like(x)
+    output = model(alpha.sqrt() * x + (1 - alpha).sqrt() * noise, time).sample
+    return (output.float() - noise).square().mean()
+
+
+def flow_loss(model, x, labels, ends):
+    """Of noise - x, with times as Stable Diffusion 3 draws them; one class in ten is left out."""
+    x = torch.nn.functional.avg_pool2d(x, 2)
+    sigma = torch.randn(len(x), device=x.device).sigmoid()
+    labels = torch.where(torch.rand(len(x), device=x.device) < 0.1,
+                         torch.full_like(labels, CLASSES), labels)
+    noise = torch.randn_like(x)
+    level = sigma.reshape(-1, 1, 1, 1)
+    output = model((1 - level) * x + level * noise, encoder_hidden_states=ends[0][labels],
+                   pooled_projections=ends[1][labels], timestep=LEVELS * sigma).sample
+    return (output.float() - (noise - x)).square().mean()
+
+
+def train(model, loss_of, images, labels, seconds, batch, rate, folder):
+    """Trains for so many seconds and saves the moving average of the weights."""
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model = model.to(device).train()
+    images, labels = images.to(device), labels.to(device)
+    ends = [end.to(device) for end in prompt_embeddings()]
+    weights = [weight for weight in model.parameters()]
+    average = [weight.detach().clone() for weight in weights]
+    optimizer = torch.optim.AdamW(weights, lr=rate, betas=(0.9, 0.99), weight_decay=0.01)
+    began, shown, steps, total = time.monotonic(), 0.0, 0, 0.0
+
+    def save():
+        kept = [weight.detach().clone() for weight in weights]
+        with torch.no_grad():
+            for weight, mean in zip(weights, average):
+                weight.copy_(mean)
+            model.save_pretrained(folder, safe_serialization=False)
+            for weight, mine in zip(weights, kept):
+                weight.copy_(mine)
+
+    save()
+    while True:
+        past = (time.monotonic() - began) / seconds
+        if past >= 1:
+            break
+        for group in optimizer.param_groups:
+            group["lr"] = rate * min(1, (steps + 1) / 200) * (0.02 + 0.98 * math.cos(
+                past * math.pi / 2) ** 2)
+        chosen = torch.randint(len(images), (batch,), device=device)
+        x = images[chosen].float() / 127.5 - 1
+        x = torch.where(torch.rand(batch, 1, 1, 1, device=device) < 0.5, x.flip(3), x)
+        with torch.autocast(device, dtype=torch.bfloat16, enabled=device == "cuda"):
+            loss = loss_of(model, x, labels[chosen], ends)
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(weights, 1.0)
+        optimizer.step()
+        steps += 1
+        with torch.no_grad():
+            torch._foreach_mul_(average, min(0.9995, (1 + steps) / (10 + steps)))
+            torch._foreach_add_(average, weights,
+                                alpha=1 - min(0.9995, (1 + steps) / (10 + steps)))
+        total = loss.detach() if steps == 1 else 0.99 * total + 0.01 * loss.detach()
+        if time.monotonic() - began - shown > 10:
+            shown = time.monotonic() - began
+            print(f"{folder.name}: {steps} steps, {shown:.0f} s, loss {float(total):.4f}",
+                  flush=True)
+            save()
+    save()
+    print(f"{folder.name}: {steps} steps of {batch} images, loss {float(total):.4f}, "
+          f"{sum(weight.numel() for weight in weights):,} weights", flush=True)
+
+
+def run_training(images, labels, out, seconds, batch):
+    """Both models."""
+    torch.manual_seed(0)
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
+    torch.backends.cudnn.benchmark = True
+    network = unet().to(memory_format=torch.channels_last)
+    train(network, noise_loss, images, labels, seconds, batch, 5e-4, Path(out) / "unet")
+    train(transformer(), flow_loss, images, labels, seconds, 2 * batch, 6e-4,
+          Path(out) / "transformer")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", nargs="+", required=True, help="archives of CLASS/NAME.jpg")
+    parser.add_argument("-o", "--out", type=Path, required=True)
+    parser.add_argument("--seconds", type=float, default=110, help="for each model")
+    parser.add_argument("--batch", type=int, default=256)
+    options = parser.parse_args()
+    run_training(*read_images(options.data), options.out, options.seconds, options.batch)
+
+
+if __name__ == "__main__":
+    main()
