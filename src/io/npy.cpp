@@ -230,8 +230,10 @@ torch::Tensor read_data(const Header& header, const char* data, size_t bytes) {
 }  // namespace
 
 torch::Tensor read_npy(const std::filesystem::path& path) {
-  const std::string source = path.string();
-  const std::string content = read_file(path);
+  return parse_npy(read_file(path), path.string());
+}
+
+torch::Tensor parse_npy(const std::string& content, const std::string& source) {
   const HeaderPlace place = find_header(content, source);
   const std::string text = content.substr(place.begin, place.end - place.begin);
   const Header header = HeaderReader(text, source).read();

@@ -230,9 +230,11 @@ torch::ScalarType PairManifest::state_dtype() const {
 
 PairManifest read_pair_manifest(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / kPairManifest;
-  const std::string source = path.string();
-  const json document =
-      parse_json(read_text_file(path), source, "pairs are made by 'bespoke pairs -o FOLDER'");
+  return parse_pair_manifest(read_text_file(path), path.string());
+}
+
+PairManifest parse_pair_manifest(const std::string& text, const std::string& source) {
+  const json document = parse_json(text, source, "pairs are made by 'bespoke pairs -o FOLDER'");
   check_header(document, source);
   check_keys(document,
              {"format", "version", "model", "guidance", "tolerance", "dtype", "sample_shape",

@@ -155,6 +155,15 @@ Times custom(const Spec& spec, int steps, const Schedule&) {
   return times;
 }
 
+// Extreme options leave no room between times.
+void check_rising(const Times& times, const std::string& name) {
+  bool good = times.front() >= 0 && times.back() <= 1;
+  for (size_t i = 1; i < times.size(); ++i) good = good && times[i] > times[i - 1];
+  if (!good) {
+    throw usage_error("grid {}: its times do not rise from 0 to 1; choose milder options", name);
+  }
+}
+
 }  // namespace
 
 const std::vector<GridEntry>& grid_registry() {
@@ -189,7 +198,9 @@ std::vector<double> make_grid(const std::string& text, int steps, const Schedule
     names.push_back(entry.name);
     if (entry.name != spec.name) continue;
     if (entry.name != "custom") spec.allow_only(entry.options);
-    return entry.make(spec, steps, schedule);
+    Times times = entry.make(spec, steps, schedule);
+    check_rising(times, spec.name);
+    return times;
   }
   throw Error(ErrorKind::usage, unknown_name("grid", spec.name, names));
 }

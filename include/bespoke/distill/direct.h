@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "bespoke/distill/counts.h"
@@ -31,6 +32,9 @@ struct DirectOptions {
   double difference = 0;
   double time_difference = 0;
 };
+
+// "smoothing=0.1,attempts=3": any of the above by name but the batch; the rest at their defaults.
+DirectOptions parse_direct_options(const std::string& text);
 
 // What an iteration hands to the next.
 struct DirectState {
