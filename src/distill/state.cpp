@@ -112,7 +112,7 @@ DistillState parse_distill_state(const std::string& text, const std::string& sou
     DistillState state;
     document.at("family").get_to(state.family);
     state.nfe = static_cast<int>(
-        whole_number(document.at("nfe"), "nfe", 1, std::numeric_limits<int>::max()));
+        whole_number(document.at("nfe"), "nfe", 0, std::numeric_limits<int>::max()));
     state.method = parse_method(document.at("method").get<std::string>());
     require(document.at("seed").is_number_unsigned(), "seed", "must be a whole number from 0");
     document.at("seed").get_to(state.seed);

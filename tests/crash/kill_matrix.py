@@ -22,18 +22,18 @@ import time
 
 # What each job does, in a folder of its own, and what continues it.
 JOBS = {
-    "pairs": ("pairs --count 192 --validation 64 --shard 8 --tolerance 1e-9 --trajectories 16 "
+    "pairs": ("pairs --count 96 --validation 32 --shard 8 --tolerance 1e-9 --trajectories 16 "
               "-o out", ""),
-    "fit": ("distill --method fit --nfe 3-8 --samples 128 --tolerance 1e-7 -o out", "--resume"),
-    "distill": ("distill --method direct --iterations 8 --nfe 3-6 --samples 96 --tolerance 1e-7 "
+    "fit": ("distill --method fit --nfe 3-6 --samples 96 --tolerance 1e-7 -o out", "--resume"),
+    "distill": ("distill --method direct --iterations 6 --nfe 3-5 --samples 96 --tolerance 1e-7 "
                 "-o out", "--resume"),
     "train": ("train --data ../data.safetensors --patch 4 --width 16 --depth 1 --heads 1 "
-              "--batch 16 --warmup 5 --steps 300 --grid-every 100 -o out", "--resume"),
-    "compare": ("compare --solvers euler,midpoint,dpm++2m --nfe 4-16+4 --count 256 "
+              "--batch 16 --warmup 5 --steps 150 --grid-every 50 -o out", "--resume"),
+    "compare": ("compare --solvers euler,midpoint,dpm++2m --nfe 4-12+4 --count 128 "
                 "--tolerance 1e-9 --cache out/cache --report out/report.html --png out/png "
                 "--force", ""),
 }
-TROUBLES = ["kill", "kill twice", "stop", "full disk", "two at once"]
+TROUBLES = ["kill", "kill repeatedly", "stop", "full disk", "two at once"]
 STOPS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
 INTERRUPTED, BUSY = 130, 3
 
@@ -150,9 +150,9 @@ class Matrix:
         self.wait(job)
         self.disturb(process, signal.SIGKILL)
 
-    def kill_twice(self, job):
-        self.kill(job)
-        self.kill(job, again=True)
+    def kill_repeatedly(self, job):
+        for attempt in range(5):
+            self.kill(job, again=attempt > 0)
 
     def stop(self, job):
         process = job.start()
