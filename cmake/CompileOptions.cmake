@@ -5,7 +5,8 @@ target_compile_options(bespoke_options INTERFACE -Wall -Wextra -Wpedantic -Wno-u
 if(BESPOKE_WARNINGS_AS_ERRORS)
   # GCC's flow-based warnings fire inside LibTorch's inlined templates, so those stay warnings.
   target_compile_options(bespoke_options INTERFACE -Werror
-    -Wno-error=array-bounds -Wno-error=maybe-uninitialized -Wno-error=stringop-overflow)
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-error=array-bounds -Wno-error=maybe-uninitialized
+    -Wno-error=stringop-overflow>)
 endif()
 # No fused multiply-add behind our back: a sample must not depend on where a vector loop ends.
 # omp simd lets named reductions vectorise without giving up IEEE arithmetic elsewhere.
@@ -21,7 +22,18 @@ if(CCACHE)
   # of dependencies it need not preprocess every file on its own first.
   set(CMAKE_CXX_COMPILER_LAUNCHER
       ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_DEPEND=1 ${CCACHE})
-  target_compile_options(bespoke_options INTERFACE -fpch-preprocess)
+  target_compile_options(bespoke_options INTERFACE
+    $<IF:$<CXX_COMPILER_ID:GNU>,-fpch-preprocess,SHELL:-Xclang -fno-pch-timestamp>)
+endif()
+
+# All of our files, with what tells libFuzzer where an input leads.
+if(BESPOKE_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL Clang)
+    message(FATAL_ERROR "BESPOKE_FUZZ needs Clang's libFuzzer: configure with the preset fuzz")
+  endif()
+  set(sanitizers -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined)
+  add_compile_options(${sanitizers} -fno-omit-frame-pointer -O1 -g1)
+  add_link_options(${sanitizers})
 endif()
 
 # Compiles the sources of a target as one for every `batch` of them; 0 for all.

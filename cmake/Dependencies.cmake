@@ -9,7 +9,13 @@ endif()
 
 find_package(Torch REQUIRED)
 find_package(CLI11 REQUIRED)
-find_package(OpenMP REQUIRED COMPONENTS CXX)  # LibTorch's parallel_for is compiled into our files
+# LibTorch's parallel_for is compiled into our files. Clang's OpenMP is another than LibTorch's, so
+# what fuzzes does without.
+if(BESPOKE_FUZZ)
+  add_library(OpenMP::OpenMP_CXX INTERFACE IMPORTED)
+else()
+  find_package(OpenMP REQUIRED COMPONENTS CXX)
+endif()
 
 # LibTorch 2 carries fmt headers of its own, found before any other, so there fmt's library must not
 # be linked. Without them the library is taken: compiling fmt into every file doubles the build.

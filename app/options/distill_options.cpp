@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "bespoke/base/error.h"
-#include "bespoke/base/spec.h"
 #include "bespoke/base/text.h"
 #include "bespoke/distill/starts.h"
 #include "bespoke/solver/named_solver.h"
@@ -37,21 +36,6 @@ FamilyPtr make_family(const DistillCommandOptions& options, int nfe) {
   if (name == "bst-rk1") return bst_family(ScaleTimeBase::rk1, nfe);
   if (name == "bst" || name == "bst-rk2") return bst_family(ScaleTimeBase::rk2, nfe);
   throw Error(ErrorKind::usage, unknown_name("family", name, {"bns", "bst", "bst-rk1", "bst-rk2"}));
-}
-
-DirectOptions parse_direct(const std::string& text) {
-  DirectOptions options;
-  const Spec spec = Spec::parse(text.empty() ? "direct" : "direct:" + text);
-  spec.allow_only({"smoothing", "damping", "attempts", "judges", "remembered", "difference",
-                   "time_difference"});
-  options.smoothing = spec.number("smoothing", options.smoothing);
-  options.damping = spec.number("damping", options.damping);
-  options.attempts = static_cast<int>(spec.integer("attempts", options.attempts));
-  options.judges = spec.integer("judges", options.judges);
-  options.remembered = spec.integer("remembered", options.remembered);
-  options.difference = spec.number("difference", options.difference);
-  options.time_difference = spec.number("time_difference", options.time_difference);
-  return options;
 }
 
 }  // namespace
@@ -233,7 +217,7 @@ ModelDistillOptions distill_options(const DistillCommandOptions& options, const 
     throw Error(ErrorKind::usage,
                 unknown_name("decay", options.adam_decay, {"polynomial", "cosine"}));
   }
-  result.direct = parse_direct(options.direct);
+  result.direct = parse_direct_options(options.direct);
   if (options.batch > 0) {
     result.direct.batch = result.adam.batch = options.batch;
   }

@@ -72,6 +72,7 @@ void DistillRun::record(const DistillProgress& progress, const DistillState& sta
                          {"seconds", progress.seconds}};
   if (progress.validated) line["validation_psnr"] = progress.validation_psnr;
   log_ << json_text(line) << std::endl;
+  check_log(log_, folder_ / kLog);
   constexpr std::chrono::seconds kInterval(2);
   if (std::chrono::steady_clock::now() - stored_ >= kInterval) store(state);
 }

@@ -1,5 +1,9 @@
 #include "runs/run_folder.h"
 
+#include <fmt/format.h>
+
+#include <ostream>
+
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
 #include "bespoke/base/json_checks.h"
@@ -46,6 +50,13 @@ FolderLock claim_folder(const std::filesystem::path& folder, const nlohmann::jso
     }
   }
   return lock;
+}
+
+void check_log(const std::ostream& log, const std::filesystem::path& path) {
+  if (log) return;
+  throw Error(ErrorKind::failed, fmt::format("cannot write '{}'; is the disk full? Make room, then "
+                                             "continue with --resume",
+                                             path.string()));
 }
 
 }  // namespace bespoke

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <iosfwd>
 #include <nlohmann/json.hpp>
 
 #include "bespoke/base/folder_lock.h"
@@ -18,5 +19,9 @@ void refuse_unless_resumed(const std::filesystem::path& folder, bool resume);
 
 // A file of such a folder that holds a JSON object.
 nlohmann::json read_json_object(const std::filesystem::path& path);
+
+// Fails where the log could not be written, so that a run that goes on from a full disk logs again
+// what is missing.
+void check_log(const std::ostream& log, const std::filesystem::path& path);
 
 }  // namespace bespoke

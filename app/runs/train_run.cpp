@@ -6,6 +6,7 @@
 #include "bespoke/base/file.h"
 #include "bespoke/base/json_checks.h"
 #include "bespoke/base/text.h"
+#include "runs/run_folder.h"
 
 namespace bespoke {
 
@@ -44,6 +45,7 @@ void TrainingRun::record(const TrainProgress& progress, const AdamWState& state)
   const nlohmann::json line = {
       {"step", progress.step}, {"loss", progress.loss}, {"seconds", seconds_before_ + seconds()}};
   log_ << json_text(line) << std::endl;
+  check_log(log_, folder_ / "log.jsonl");
   constexpr double kInterval = 60;
   if (seconds_since(stored_) >= kInterval) store(state);
 }

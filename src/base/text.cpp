@@ -101,13 +101,16 @@ static void append_range(std::vector<int64_t>& list, const std::string& item,
     throw usage_error("{}: '{}' is not a range; write FIRST-LAST or FIRST-LAST+STEP, e.g. 4-20+2",
                       what, item);
   }
-  // In unsigned numbers, of which a difference never overflows.
+  // In unsigned numbers, which wrap and so never overflow.
   const uint64_t steps =
       (static_cast<uint64_t>(last) - static_cast<uint64_t>(first)) / static_cast<uint64_t>(step);
   if (steps >= kLongestList - list.size()) {
     throw usage_error("{}: more than {} numbers with '{}'", what, kLongestList, item);
   }
-  for (uint64_t k = 0; k <= steps; ++k) list.push_back(first + static_cast<int64_t>(k) * step);
+  for (uint64_t k = 0; k <= steps; ++k) {
+    const uint64_t value = static_cast<uint64_t>(first) + k * static_cast<uint64_t>(step);
+    list.push_back(static_cast<int64_t>(value));
+  }
 }
 
 std::vector<int64_t> parse_integer_list(const std::string& text, const std::string& what) {

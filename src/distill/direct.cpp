@@ -7,6 +7,7 @@
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/mean.h"
+#include "bespoke/base/spec.h"
 #include "damped_step.h"
 
 namespace bespoke {
@@ -14,6 +15,8 @@ namespace bespoke {
 using namespace detail;
 
 namespace {
+
+constexpr int64_t kMostAttempts = 1000;  // far beyond the range of a double
 
 // Where b_i0 lies among the coefficients; of i = n, the start scale.
 size_t row_index(size_t i, size_t n) { return 2 * n + 1 + i * (i + 1) / 2; }
@@ -237,6 +240,25 @@ bool moves(const Matrix& jacobian, size_t coefficient) {
 }
 
 }  // namespace
+
+DirectOptions parse_direct_options(const std::string& text) {
+  DirectOptions options;
+  const Spec spec = Spec::parse(text.empty() ? "direct" : "direct:" + text);
+  spec.allow_only({"smoothing", "damping", "attempts", "judges", "remembered", "difference",
+                   "time_difference"});
+  options.smoothing = spec.number("smoothing", options.smoothing);
+  options.damping = spec.number("damping", options.damping);
+  const int64_t attempts = spec.integer("attempts", options.attempts);
+  if (attempts < 1 || attempts > kMostAttempts) {
+    throw usage_error("direct:attempts is from 1 to {}, found {}", kMostAttempts, attempts);
+  }
+  options.attempts = static_cast<int>(attempts);
+  options.judges = spec.integer("judges", options.judges);
+  options.remembered = spec.integer("remembered", options.remembered);
+  options.difference = spec.number("difference", options.difference);
+  options.time_difference = spec.number("time_difference", options.time_difference);
+  return options;
+}
 
 std::vector<Change> jacobian_changes(const NsSolver& solver, const Matrix& family_jacobian,
                                      const DirectOptions& options) {

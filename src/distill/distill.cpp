@@ -143,13 +143,29 @@ class Distillation {
     const bool same_starts =
         options_.starts.empty() || state_.starts.size() == options_.starts.size();
     if (state_.family == family_->name() && state_.nfe == family_->nfe() &&
-        state_.method == options_.method && state_.seed == options_.seed && same_starts) {
+        state_.method == options_.method && state_.seed == options_.seed && same_starts &&
+        fits_family()) {
       return;
     }
     throw bad_input(
         "the stored state is of another distillation ({} with {} evaluations by {}, seed {}, {} "
         "starts); go on with the same options or begin anew",
         state_.family, state_.nfe, to_string(state_.method), state_.seed, state_.starts.size());
+  }
+
+  bool fits_family() const {
+    return std::all_of(state_.starts.begin(), state_.starts.end(), [&](const StartState& start) {
+      const auto& memory = start.direct.memory;
+      return start.theta.size() == family_->parameter_count() &&
+             std::all_of(memory.begin(), memory.end(),
+                         [&](const Remembered& entry) { return fits_family(entry); });
+    });
+  }
+
+  bool fits_family(const Remembered& entry) const {
+    return entry.theta.size() == family_->parameter_count() && !entry.samples.empty() &&
+           std::all_of(entry.samples.begin(), entry.samples.end(),
+                       [&](int64_t k) { return k >= 0 && k < training_.count(); });
   }
 
   // Each start gets to its first measurement. One that diverged keeps its place, so that a run that

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "bespoke/base/error.h"
@@ -24,8 +25,12 @@ json to_json(const Counts& counts) {
   return {{"forwards", counts.forwards}, {"vjps", counts.vjps}};
 }
 
+int64_t count_from(const json& value, const char* key) {
+  return whole_number(value.at(key), key, 0, std::numeric_limits<int64_t>::max());
+}
+
 Counts counts_from(const json& value) {
-  return {value.at("forwards").get<int64_t>(), value.at("vjps").get<int64_t>()};
+  return {count_from(value, "forwards"), count_from(value, "vjps")};
 }
 
 json to_json(const DirectState& direct) {
@@ -66,7 +71,7 @@ StartState start_from(const json& value) {
   StartState start;
   value.at("name").get_to(start.name);
   value.at("theta").get_to(start.theta);
-  value.at("iteration").get_to(start.iteration);
+  start.iteration = count_from(value, "iteration");
   start.direct = direct_from(value.at("direct"));
   value.at("adam_first").get_to(start.adam.first);
   value.at("adam_second").get_to(start.adam.second);
@@ -74,9 +79,14 @@ StartState start_from(const json& value) {
   value.at("validation_psnr").get_to(start.validation_psnr);
   value.at("best_psnr").get_to(start.best_psnr);
   value.at("best_theta").get_to(start.best_theta);
-  value.at("stale").get_to(start.stale);
+  start.stale = count_from(value, "stale");
   value.at("diverged").get_to(start.diverged);
   value.at("message").get_to(start.message);
+  for (const auto* list : {&start.best_theta, &start.adam.first, &start.adam.second}) {
+    const bool unused = list != &start.best_theta && list->empty();
+    require(unused || list->size() == start.theta.size(), start.name,
+            "its lists of numbers differ in length");
+  }
   return start;
 }
 
@@ -113,15 +123,18 @@ DistillState parse_distill_state(const std::string& text, const std::string& sou
   return read_checked(source, [&] {
     const json document = parse_json(text, source, "it is written by a distillation");
     require(document.is_object() && document.value("format", "") == kStateFormat &&
-                document.value("version", 0) == kStateVersion,
+                document.value("version", 0.0) == kStateVersion,
             source, "not the state of a distillation that this version can go on from");
     DistillState state;
     document.at("family").get_to(state.family);
-    document.at("nfe").get_to(state.nfe);
+    state.nfe = static_cast<int>(
+        whole_number(document.at("nfe"), "nfe", 0, std::numeric_limits<int>::max()));
     state.method = parse_method(document.at("method").get<std::string>());
+    require(document.at("seed").is_number_unsigned(), "seed", "must be a whole number from 0");
     document.at("seed").get_to(state.seed);
     for (const auto& start : document.at("starts")) state.starts.push_back(start_from(start));
-    document.at("chosen").get_to(state.chosen);
+    state.chosen = whole_number(document.at("chosen"), "chosen", -1,
+                                static_cast<int64_t>(state.starts.size()) - 1);
     state.screening = counts_from(document.at("screening"));
     state.training = counts_from(document.at("training"));
     state.validation = counts_from(document.at("validation"));

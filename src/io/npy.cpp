@@ -9,6 +9,7 @@
 #include <limits>
 #include <set>
 
+#include "array_size.h"
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
 
@@ -195,17 +196,7 @@ HeaderPlace find_header(const std::string& content, const std::string& source) {
 
 // Refuses a shape that is not exactly what the file holds, or that overflows anywhere.
 void check_size(const Header& header, size_t available, const std::string& source) {
-  // LibTorch's strides take a size of 0 as 1, so these products must not overflow either.
-  int64_t bytes = static_cast<int64_t>(c10::elementSize(header.type));
-  bool fits = true;
-  bool empty = false;
-  for (const int64_t size : header.shape) {
-    empty = empty || size == 0;
-    fits = fits && bytes <= std::numeric_limits<int64_t>::max() / std::max<int64_t>(size, 1);
-    if (fits) bytes *= std::max<int64_t>(size, 1);
-  }
-  const uint64_t expected = empty ? 0 : static_cast<uint64_t>(bytes);
-  if (!fits || expected != available) {
+  if (!is_array_of(header.shape, header.type, available)) {
     throw bad_input(
         "{}: {} bytes of data are not an array of shape {}; the file is truncated or corrupt",
         source, available, header.shape);
@@ -230,8 +221,10 @@ torch::Tensor read_data(const Header& header, const char* data, size_t bytes) {
 }  // namespace
 
 torch::Tensor read_npy(const std::filesystem::path& path) {
-  const std::string source = path.string();
-  const std::string content = read_file(path);
+  return parse_npy(read_file(path), path.string());
+}
+
+torch::Tensor parse_npy(const std::string& content, const std::string& source) {
   const HeaderPlace place = find_header(content, source);
   const std::string text = content.substr(place.begin, place.end - place.begin);
   const Header header = HeaderReader(text, source).read();

@@ -1,11 +1,14 @@
 #include "bespoke/io/safetensors.h"
 
+#include <fmt/format.h>
 #include <torch/torch.h>
 
 #include <cstring>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "array_size.h"
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
 #include "bespoke/base/json_checks.h"
@@ -43,26 +46,32 @@ torch::ScalarType dtype_of(const std::string& name, const std::string& source) {
   throw bad_input("{}: tensor type '{}' is not supported", source, name);
 }
 
+std::vector<int64_t> sizes_from(const json& list, const std::string& where) {
+  require(list.is_array(), where, "its shape and data_offsets must be lists");
+  std::vector<int64_t> sizes;
+  for (const auto& size : list) {
+    sizes.push_back(whole_number(size, where, 0, std::numeric_limits<int64_t>::max()));
+  }
+  return sizes;
+}
+
 torch::Tensor read_tensor(const json& entry, const std::string& name, const char* data,
                           size_t data_size, const std::string& source) {
   const auto type = dtype_of(entry.at("dtype").get<std::string>(), source);
-  const auto shape = entry.at("shape").get<std::vector<int64_t>>();
-  const auto offsets = entry.at("data_offsets").get<std::vector<uint64_t>>();
-  for (const int64_t size : shape) {
-    if (size < 0) throw bad_input("{}: tensor '{}' has a negative size", source, name);
+  const std::string where = fmt::format("{}: tensor '{}'", source, name);
+  const auto shape = sizes_from(entry.at("shape"), where);
+  const auto offsets = sizes_from(entry.at("data_offsets"), where);
+  const bool inside = offsets.size() == 2 && offsets[0] <= offsets[1] &&
+                      static_cast<uint64_t>(offsets[1]) <= data_size;
+  const auto bytes = inside ? static_cast<uint64_t>(offsets[1] - offsets[0]) : 0;
+  if (!inside || !is_array_of(shape, type, bytes)) {
+    throw bad_input("{} does not fit the file; it is truncated or corrupt", where);
   }
-  const bool inside = offsets.size() == 2 && offsets[0] <= offsets[1] && offsets[1] <= data_size;
-  const uint64_t bytes = inside ? offsets[1] - offsets[0] : 0;
-  // Compared in double: a hostile shape must not overflow into agreement.
-  double expected = static_cast<double>(c10::elementSize(type));
-  for (const int64_t size : shape) expected *= static_cast<double>(size);
-  if (!inside || expected != static_cast<double>(bytes)) {
-    throw bad_input("{}: tensor '{}' does not fit the file; it is truncated or corrupt", source,
-                    name);
-  }
-  torch::Tensor tensor = torch::empty(shape, type);
+  // A bool in memory must be 0 or 1; a file may hold any byte.
+  const bool truth = type == torch::kBool;
+  torch::Tensor tensor = torch::empty(shape, truth ? torch::kByte : type);
   if (bytes > 0) std::memcpy(tensor.data_ptr(), data + offsets[0], bytes);
-  return tensor;
+  return truth ? tensor.ne(0) : tensor;
 }
 
 }  // namespace

@@ -20,6 +20,8 @@ namespace {
 
 using Point = std::pair<double, double>;
 
+constexpr double kWidestRange = 1000;  // reports have a bin for every unit of it
+
 // Empty if the weight makes sense, otherwise what is wrong with it.
 std::string problem(const GuidanceWeight& weight) {
   for (size_t i = 0; i < weight.points.size(); ++i) {
@@ -33,6 +35,9 @@ std::string problem(const GuidanceWeight& weight) {
     if (!std::isfinite(least) || !std::isfinite(most)) return "must be finite";
     if (!(least < most))
       return fmt::format("needs a range that rises, found {} to {}", least, most);
+    if (!(weight.range->width() <= kWidestRange)) {
+      return fmt::format("spans at most {}, found {} to {}", kWidestRange, least, most);
+    }
   }
   const bool ordered = weight.from >= 0 && weight.from < weight.to && weight.to <= 1;
   return ordered ? "" : "needs an interval 0 <= from < to <= 1";
@@ -41,6 +46,11 @@ std::string problem(const GuidanceWeight& weight) {
 void check(const GuidanceWeight& weight, const std::string& what) {
   const std::string found = problem(weight);
   if (!found.empty()) throw usage_error("{} {}", what, found);
+}
+
+// One point is the same weight wherever it lies.
+void place_single_point(GuidanceWeight& weight) {
+  if (weight.points.size() == 1) weight.points.front().first = 0;
 }
 
 bool reads_as_number(const std::string& text) {
@@ -157,6 +167,7 @@ GuidanceWeight parse_guidance(const std::string& text, bool as_scale, const std:
     }
   }
   check(weight, what);
+  place_single_point(weight);
   return weight;
 }
 
@@ -209,10 +220,10 @@ nlohmann::json describe(const GuidanceWeight& weight) {
 GuidanceWeight guidance_from_json(const nlohmann::json& json, const std::string& where) {
   if (json.is_number()) return number(json, where);
   const bool range = json.is_object() && json.contains("from");
-  const GuidanceWeight weight =
-      range ? range_from_json(json, where) : points_from_json(json, where);
+  GuidanceWeight weight = range ? range_from_json(json, where) : points_from_json(json, where);
   const std::string found = problem(weight);
   require(found.empty(), where, found);
+  place_single_point(weight);
   return weight;
 }
 

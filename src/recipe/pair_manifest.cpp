@@ -25,7 +25,8 @@ using nlohmann::json;
 constexpr int kVersion = 1;
 constexpr char kTf32[] = "tf32";
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
-constexpr int64_t kMostPairs = int64_t{1} << 40;  // sums and file numbers stay far from overflow
+constexpr int64_t kMostNumbers = int64_t{1} << 40;  // of a sample
+constexpr int64_t kMostPairs = int64_t{1} << 40;    // sums and file numbers stay far from overflow
 
 const std::vector<std::pair<std::string, torch::ScalarType>>& dtype_names() {
   static const std::vector<std::pair<std::string, torch::ScalarType>> list = {
@@ -94,7 +95,11 @@ SplitPlan parse_split(const json& value, const std::string& where) {
 std::vector<int64_t> parse_shape(const json& value, const std::string& where) {
   require(value.is_array(), where, "must be a list of sizes");
   std::vector<int64_t> shape;
-  for (const auto& size : value) shape.push_back(whole_number(size, where, 1, kMost));
+  int64_t numbers = 1;
+  for (const auto& size : value) {
+    shape.push_back(whole_number(size, where, 1, kMostNumbers / numbers));
+    numbers *= shape.back();
+  }
   return shape;
 }
 
@@ -230,9 +235,11 @@ torch::ScalarType PairManifest::state_dtype() const {
 
 PairManifest read_pair_manifest(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / kPairManifest;
-  const std::string source = path.string();
-  const json document =
-      parse_json(read_text_file(path), source, "pairs are made by 'bespoke pairs -o FOLDER'");
+  return parse_pair_manifest(read_text_file(path), path.string());
+}
+
+PairManifest parse_pair_manifest(const std::string& text, const std::string& source) {
+  const json document = parse_json(text, source, "pairs are made by 'bespoke pairs -o FOLDER'");
   check_header(document, source);
   check_keys(document,
              {"format", "version", "model", "guidance", "tolerance", "dtype", "sample_shape",

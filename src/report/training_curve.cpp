@@ -1,5 +1,6 @@
 #include "bespoke/report/training_curve.h"
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "bespoke/base/json_checks.h"
@@ -15,6 +16,11 @@ bool is_number(const nlohmann::json& line, const char* key) {
   return line.contains(key) && line[key].is_number();
 }
 
+bool is_count(const nlohmann::json& line, const char* key) {
+  return is_number(line, key) && line[key].is_number_unsigned() &&
+         line[key].get<uint64_t>() <= static_cast<uint64_t>(std::numeric_limits<int>::max());
+}
+
 }  // namespace
 
 std::vector<TrainingPoint> parse_training_log(const std::string& text) {
@@ -22,9 +28,9 @@ std::vector<TrainingPoint> parse_training_log(const std::string& text) {
   for (const auto& row : split(text, '\n')) {
     const auto line = try_parse_json(row);
     // A loss that is no number is logged as null; there is no point to draw.
-    if (!line.is_object() || !is_number(line, "iteration") || !is_number(line, "loss")) continue;
+    if (!line.is_object() || !is_count(line, "iteration") || !is_number(line, "loss")) continue;
     TrainingPoint point;
-    point.start = is_number(line, "start") ? line["start"].get<int>() : 0;
+    point.start = is_count(line, "start") ? line["start"].get<int>() : 0;
     point.iteration = line["iteration"].get<int>();
     point.loss = line["loss"].get<double>();
     if (is_number(line, "validation_psnr")) point.validation_psnr = line["validation_psnr"];

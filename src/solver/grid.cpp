@@ -233,6 +233,15 @@ Times optimal_steps(const Spec& spec, int steps, const Schedule& schedule) {
                      [&](double sigma) { return time_at_ratio(schedule, sigma / (1 - sigma)); });
 }
 
+// Extreme options leave no room between times.
+void check_within_bounds(const Times& times, const std::string& name) {
+  bool good = times.front() >= 0 && times.back() <= 1;
+  for (size_t i = 1; i < times.size(); ++i) good = good && times[i] > times[i - 1];
+  if (!good) {
+    throw usage_error("grid {}: its times do not rise from 0 to 1; choose milder options", name);
+  }
+}
+
 }  // namespace
 
 std::vector<double> times_of_sigmas(const Schedule& schedule, const std::vector<double>& sigmas) {
@@ -318,7 +327,9 @@ std::vector<double> make_grid(const std::string& text, int steps, const Schedule
     names.push_back(entry.name);
     if (entry.name != spec.name) continue;
     if (entry.kind != GridKind::numbers) spec.allow_only(entry.options);
-    return entry.make(spec, steps, schedule);
+    Times times = entry.make(spec, steps, schedule);
+    check_within_bounds(times, spec.name);
+    return times;
   }
   throw Error(ErrorKind::usage, unknown_name("grid", spec.name, names));
 }

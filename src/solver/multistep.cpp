@@ -21,7 +21,7 @@ void MultistepRule::validate() const {
     states += a[j];
     slope += b[j] - lag * a[j];
   }
-  if (std::abs(states - 1) > 1e-9 || std::abs(slope - 1) > 1e-9) {
+  if (!(std::abs(states - 1) <= 1e-9 && std::abs(slope - 1) <= 1e-9)) {
     throw bad_input(
         "the multistep rule is not consistent: sum a = {} (must be 1), sum b - sum lag a = {} "
         "(must "

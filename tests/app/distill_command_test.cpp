@@ -118,6 +118,20 @@ TEST_F(DistillCommand, AKilledRunLeavesWhatIsFinishedAndGoesOnToTheSameSolvers) 
   for (const int nfe : whole.nfes()) EXPECT_TRUE(broken.at(nfe) == whole.at(nfe)) << nfe;
 }
 
+// A log that cannot grow stops the run, and nothing is missing from it in the end.
+TEST_F(DistillCommand, AFullDiskLosesNothingOfTheLog) {
+  const std::string distil = command("--nfe 2 --method direct --iterations 20 -o run");
+  const std::string limited = "cd '" + folder_.string() +
+                              "' && trap '' XFSZ && ulimit -f 3 && '" BESPOKE_BINARY "' " + distil +
+                              " >/dev/null 2>err.txt";
+  EXPECT_EQ(WEXITSTATUS(std::system(limited.c_str())), 1);
+  EXPECT_NE(read_file(folder_ / "err.txt").find("log.jsonl"), std::string::npos);
+  const auto resumed = run(distil + " --resume");
+  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  const std::string log = read_file(folder_ / "run/nfe-02/log.jsonl");
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 20);
+}
+
 TEST_F(DistillCommand, DistilsScaleTimeSolversAndPreconditionedStarts) {
   ASSERT_EQ(run(command("--family bst --nfe 4 --iterations 8 --train-batch 64 -o bst")).code, 0);
   EXPECT_GT(summary("bst/nfe-04")["validation_psnr"], summary("bst/nfe-04")["initial_psnr"]);

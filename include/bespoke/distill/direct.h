@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "bespoke/distill/counts.h"
@@ -37,6 +38,9 @@ struct DirectOptions {
   double difference = 0;
   double time_difference = 0;
 };
+
+// "smoothing=0.1,attempts=3": any of the above by name but the batch; the rest at their defaults.
+DirectOptions parse_direct_options(const std::string& text);
 
 // The samples of an earlier iteration and theta there.
 struct Remembered {

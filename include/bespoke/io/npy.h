@@ -3,6 +3,7 @@
 #include <torch/types.h>
 
 #include <filesystem>
+#include <string>
 
 namespace bespoke {
 
@@ -13,5 +14,8 @@ namespace bespoke {
 // checked against the file's size before any of it is trusted; what does not fit, other types and
 // .npz archives are bad input.
 torch::Tensor read_npy(const std::filesystem::path& path);
+
+// The same of a file in memory; `source` names it in messages.
+torch::Tensor parse_npy(const std::string& content, const std::string& source);
 
 }  // namespace bespoke

@@ -67,4 +67,7 @@ struct PairManifest {
 // The manifest of a folder of pairs, with everything checked but whose it is.
 PairManifest read_pair_manifest(const std::filesystem::path& folder);
 
+// The same of the text of its manifest.json; `source` names it in messages.
+PairManifest parse_pair_manifest(const std::string& text, const std::string& source);
+
 }  // namespace bespoke
