@@ -48,7 +48,7 @@ Arguments split_words(const std::string& text, const DemoCommandOptions& options
 Arguments distill_step(const DemoCommandOptions& options) {
   const bool begun = is_file(std::filesystem::path(options.output) / "run/options.json");
   return split_words(
-      std::string("distill --model {model} --nfe 8 --samples 48 --iterations 3 -o {output}/run") +
+      std::string("distill --model {model} --nfe 8 --samples 48 --calls 15000 -o {output}/run") +
           (begun ? " --resume" : ""),
       options);
 }
