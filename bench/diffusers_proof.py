@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """What fit_pipeline gains inside pipelines of diffusers, beside diffusers' own schedulers.
 
-    python3 bench/diffusers_proof.py --models models      # of bench/diffusers_train.py
+    python3 bench/diffusers_proof.py embedded                      # models/cifar10-eps-vp
+    python3 bench/diffusers_proof.py noise flow --models models    # of bench/diffusers_train.py
 
-Prints a table of PSNR for a UNet2DModel in a DDPMPipeline and for an SD3Transformer2DModel in a
-StableDiffusion3Pipeline. Each scheduler of diffusers has the better of its spacings of steps.
+Prints a table of PSNR for each: a network that comes with the sources and a UNet2DModel in a
+DDPMPipeline, an SD3Transformer2DModel in a StableDiffusion3Pipeline. Each scheduler of diffusers
+has the better of its spacings of steps.
 """
 
 import argparse
 import math
+import types
 from pathlib import Path
 
 import diffusers
@@ -17,17 +20,31 @@ import torch
 import bespoke
 from bespoke.diffusers import BespokeScheduler
 from bespoke.pipelines import fit_pipeline
-from diffusers_train import CLASSES, prompt_embeddings
+from diffusers_train import CLASSES, LEVELS, prompt_embeddings
+
+
+class EmbeddedNetwork(torch.nn.Module):
+    """models/cifar10-eps-vp as a DDPMPipeline calls its network, without a class."""
+
+    def __init__(self):
+        super().__init__()
+        path = Path(__file__).resolve().parents[1] / "models" / "cifar10-eps-vp.pt"
+        self.network = torch.jit.load(str(path)).float()
+        self.config = types.SimpleNamespace(sample_size=32, in_channels=3)
+        self.dtype, self.device = torch.float32, torch.device("cpu")
+
+    def forward(self, x, timestep):
+        t = (1 - (timestep + 1) / LEVELS).to(x).expand(len(x))
+        return types.SimpleNamespace(sample=self.network(x, t, torch.full((len(x),), CLASSES)))
 
 
 class NoisePipeline:
     """The DDPMPipeline and how it is called."""
 
-    name = "UNet2DModel in a DDPMPipeline"
     spacings = ("linspace", "trailing")
 
-    def __init__(self, models):
-        network = diffusers.UNet2DModel.from_pretrained(models / "unet", use_safetensors=False)
+    def __init__(self, network, name):
+        self.name = name
         self.base = diffusers.DDPMScheduler(clip_sample=False)
         self.pipe = diffusers.DDPMPipeline(network.eval(), self.base)
         self.pipe.set_progress_bar_config(disable=True)
@@ -59,10 +76,9 @@ class NoisePipeline:
 
     def schedulers(self, spacing):
         """Those of diffusers, by name."""
-        config = {**self.base.config, "timestep_spacing": spacing}
-
         def made(kind, **options):
-            return getattr(diffusers, kind).from_config({**config, **options})
+            return getattr(diffusers, kind).from_config(self.base.config, timestep_spacing=spacing,
+                                                        **options)
         return {"DDIM": made("DDIMScheduler", set_alpha_to_one=True),
                 "DPM++(2M)": made("DPMSolverMultistepScheduler"),
                 "DPM++(2M) Karras": made("DPMSolverMultistepScheduler", use_karras_sigmas=True),
@@ -172,24 +188,30 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("--models", type=Path, required=True, help="what bench/diffusers_train.py wrote")
-    add("--only", choices=["noise", "flow"], help="one of the two")
+    add("cases", nargs="+", choices=["embedded", "noise", "flow"])
+    add("--models", type=Path, help="what bench/diffusers_train.py wrote, for noise and flow")
     add("--guidance", type=float, default=1.0, help="guidance_scale of the flow; 1 is none")
     add("--steps", type=int, nargs="+", default=[4, 6, 8, 12])
-    add("--images", type=int, default=32, help="to measure on")
-    add("--samples", type=int, default=16, help="to learn from")
+    add("--images", type=int, default=16, help="to measure on")
+    add("--samples", type=int, default=12, help="to learn from")
     add("--calls", type=int, default=5000, help="of the network, for each number of steps")
-    add("--reference", type=int, default=250, help="steps; the table is against twice as many")
+    add("--reference", type=int, default=125, help="steps; the table is against twice as many")
     options = parser.parse_args()
     diffusers.utils.logging.set_verbosity_error()
     print(f"bespoke-solvers {bespoke.__version__}, diffusers {diffusers.__version__}, "
           f"PyTorch {torch.__version__}")
-    cases = {"noise": lambda: NoisePipeline(options.models),
+    if options.models is None and options.cases != ["embedded"]:
+        parser.error("noise and flow need --models")
+    cases = {"embedded": lambda: NoisePipeline(EmbeddedNetwork(),
+                                               "cifar10-eps-vp in a DDPMPipeline"),
+             "noise": lambda: NoisePipeline(
+                 diffusers.UNet2DModel.from_pretrained(options.models / "unet",
+                                                       use_safetensors=False),
+                 "UNet2DModel in a DDPMPipeline"),
              "flow": lambda: FlowPipeline(options.models, options.guidance)}
-    for name, make in cases.items():
-        if options.only in (None, name):
-            measured(make(), options.steps, options.images, options.samples, options.calls,
-                     options.reference)
+    for name in options.cases:
+        measured(cases[name](), options.steps, options.images, options.samples, options.calls,
+                 options.reference)
 
 
 if __name__ == "__main__":
