@@ -149,8 +149,9 @@ AdamWState train_with_progress(const TrainCommandOptions& options,
             const int64_t every = options.grid_every;
             if (every > 0 && at.step / every > shown / every && at.step < train_options.steps) {
               shown = at.step;
-              run.store(state);
+              // Shown first: a run killed in between would otherwise go on past it.
               try_to_show([&] { training.show(state, at.step); });
+              run.store(state);
             }
             return !interrupt_requested();
           });

@@ -196,19 +196,19 @@ def main():
     write_data(os.path.join(folder, "data.safetensors"))
     jobs = [Job(options, name, folder) for name in options.jobs.split(",")]
     matrix = Matrix(options)
+    turn = 0
     try:
         for job in jobs:
             job.measure()
             print(f"{job.name}: {job.seconds:.1f} s undisturbed, {len(job.expected)} files",
                   flush=True)
-        turn = 0
         while matrix.kills < options.kills:
-            # One more trouble than jobs in a round, so that all pairs come up.
+            # Shifted by one each round, so that every job meets every trouble.
             trouble = TROUBLES[(turn + turn // len(jobs)) % len(TROUBLES)]
             matrix.trial(jobs[turn % len(jobs)], trouble)
             turn += 1
     except Lost as lost:
-        sys.exit(f"{lost}\nleft as it is in {folder}")
+        sys.exit(f"{lost}\nafter {matrix.kills} kills in {turn} trials; left as it is in {folder}")
     shutil.rmtree(folder)
     for job in jobs:
         told = ", ".join(f"{trouble} {matrix.counts.get((job.name, trouble), 0)}"
