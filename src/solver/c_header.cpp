@@ -149,9 +149,8 @@ std::string c_header(const SolverFile& file, const CHeaderOptions& options) {
   const std::string name = options.name.empty() ? made_identifier(file.name) : options.name;
   const std::string macro = upper_case(name);
   const Schedule& schedule = *file.field.schedule;
-  const LoweredSolver solver =
-      lower(file.at(), options.prediction.value_or(file.field.prediction), schedule,
-            safe_margin(std::numeric_limits<float>::epsilon()));
+  const LoweredSolver solver = lower(file.at(), options.prediction.value_or(file.field.prediction),
+                                     schedule, safe_margin(std::numeric_limits<float>::epsilon()));
   std::string rows;
   for (std::vector<double> row : solver.b) {
     row.resize(solver.a.size(), 0);

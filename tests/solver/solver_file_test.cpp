@@ -216,8 +216,11 @@ TEST(SolverFile, RefusesEachWayAFileCanBeWrong) {
   expect_refused_after([](json& d) { d["nfe"] = 7; }, "unknown key 'nfe'");
   expect_refused_after([](json& d) { d["field"]["guidnce"] = 1; }, "did you mean 'guidance'?");
   expect_refused_after([](json& d) { d["field"]["time"] = {{"levels", 3}}; }, "convention");
-  expect_refused_after([](json& d) { d["field"]["time"] = {{"convention", "indx"}}; },
-                       "did you mean 'index'?");
+  expect_refused_after(
+      [](json& d) {
+        d["field"]["time"] = {{"convention", "indx"}};
+      },
+      "did you mean 'index'?");
   expect_refused_after([](json& d) { d["field"]["time"] = {{"convention", "index"}}; }, "levels");
   expect_refused_after([](json& d) { d["field"]["time"]["input_scaling"] = "edn"; },
                        "did you mean 'edm'?");
