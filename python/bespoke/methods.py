@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Mapping, Optional, Sequence, Union
 
+from bespoke import _core
 from bespoke.arrays import Array
 from bespoke.field import Callback, GuidanceLike, ScheduleLike
 from bespoke.problem import Problem, Result, StartScale
@@ -14,7 +15,7 @@ from bespoke.solver import Solver
 def fit(field: Callback, noise: Array, nfe: int = 8, *, prediction: str = "velocity",
         schedule: ScheduleLike = "fm-ot", conditions: Optional[Mapping[str, Any]] = None,
         guidance: GuidanceLike = 0.0, unconditional: Optional[Callback] = None,
-        batch: Optional[int] = None, held_out: Optional[int] = None, tolerance: float = 1e-4,
+        batch: Optional[int] = None, held_out: Optional[int] = None, tolerance: Optional[float] = None,
         start_scale: StartScale = "free", times: str = "free", peak: float = 2.0,
         name: Optional[str] = None, progress: ProgressLike = None) -> Result:
     """Fits a solver of nfe evaluations to the model's own trajectories, in closed form.
@@ -36,7 +37,8 @@ def fit(field: Callback, noise: Array, nfe: int = 8, *, prediction: str = "veloc
     batch        at most this many samples are given to the field at once.
     held_out     of the noise, the last this many take no part and measure the result; a quarter
                  where it is not given.
-    tolerance    of the model's own samples.
+    tolerance    of the model's own samples; 3e-5 where it is not given, beyond eight evaluations
+                 1e-5.
     start_scale  "free", or 1 where whoever runs the solver takes the noise as it is.
     times        "free", or as whoever runs the solver rounds them: "integer", "integer:LEVELS" (to
                  levels of noise, 1000 of them) or "bf16" (1000 (1 - t), to bfloat16).
@@ -46,7 +48,7 @@ def fit(field: Callback, noise: Array, nfe: int = 8, *, prediction: str = "veloc
     """
     problem = Problem(field, noise, prediction=prediction, schedule=schedule,
                       conditions=conditions, guidance=guidance, unconditional=unconditional,
-                      batch=batch, held_out=held_out, tolerance=tolerance, peak=peak)
+                      batch=batch, held_out=held_out, tolerance=_tolerance(tolerance, nfe), peak=peak)
     return problem.fit(nfe, start_scale=start_scale, times=times, name=name, progress=progress)
 
 
@@ -54,7 +56,7 @@ def distill(field: Callback, noise: Array, nfe: int = 8, *, calls: Optional[int]
             prediction: str = "velocity", schedule: ScheduleLike = "fm-ot",
             conditions: Optional[Mapping[str, Any]] = None, guidance: GuidanceLike = 0.0,
             unconditional: Optional[Callback] = None, batch: Optional[int] = None,
-            held_out: Optional[int] = None, tolerance: float = 1e-4, method: str = "auto",
+            held_out: Optional[int] = None, tolerance: Optional[float] = None, method: str = "auto",
             start_scale: StartScale = "free", times: str = "free",
             starts: Optional[Sequence[Union[str, Solver]]] = None, iterations: int = 0,
             samples: int = 0, difference: float = 0.0, time_difference: float = 0.0,
@@ -69,9 +71,9 @@ def distill(field: Callback, noise: Array, nfe: int = 8, *, calls: Optional[int]
     method       auto, which ends where another iteration is not worth its calls, or direct, which
                  does all `iterations`.
     starts       solvers to begin from instead of the fit: names of the catalogue or Solvers.
-    iterations   at most; 0 takes 12 for auto and 6 for direct.
-    samples      of an iteration; 0 takes 16, beyond ten evaluations 8, and more where they are
-                 small.
+    iterations   at most; 0 takes 16 for auto and 6 for direct.
+    samples      of an iteration; 0 takes 8, 4 beyond 14 evaluations or where noise or calls are
+                 few, and more where samples are small.
     difference   how far numbers are changed to see their effect, of the state's root mean square; 0
                  takes what suits how well the field's answers repeat, which is measured.
     time_difference  how far times are, of the smaller gap beside them; 0 takes 0.2, less beyond
@@ -81,8 +83,12 @@ def distill(field: Callback, noise: Array, nfe: int = 8, *, calls: Optional[int]
     """
     problem = Problem(field, noise, prediction=prediction, schedule=schedule,
                       conditions=conditions, guidance=guidance, unconditional=unconditional,
-                      batch=batch, held_out=held_out, tolerance=tolerance, peak=peak)
+                      batch=batch, held_out=held_out, tolerance=_tolerance(tolerance, nfe), peak=peak)
     return problem.distill(nfe, calls=calls, method=method, start_scale=start_scale, times=times,
                            starts=starts, iterations=iterations, samples=samples,
                            difference=difference, time_difference=time_difference, name=name,
                            progress=progress)
+
+
+def _tolerance(given: Optional[float], nfe: int) -> float:
+    return _core.usual_tolerance(nfe) if given is None else given

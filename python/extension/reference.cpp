@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "bespoke/distill/reference_tolerance.h"
 #include "bespoke/solver/dormand_prince.h"
 #include "bindings.h"
 
@@ -14,6 +15,7 @@ py::tuple to_tuple(const Combination& sum) { return py::make_tuple(sum.terms, su
 }  // namespace
 
 void bind_reference(py::module_& module) {
+  module.def("usual_tolerance", [](int nfe) { return usual_tolerances(nfe).rtol; });
   py::class_<DormandPrince>(module, "DormandPrince")
       .def(py::init([](int64_t count, double tolerance, double start, double end,
                        int64_t most_evaluations) {

@@ -89,6 +89,8 @@ void open_for_reading(Session& session) {
   session.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &session, on_error, on_warning);
   if (session.png != nullptr) session.info = png_create_info_struct(session.png);
   if (session.info == nullptr) throw std::bad_alloc();
+  constexpr png_alloc_size_t kMostOfChunk = 8'000'000;  // of text and the like, whatever it claims
+  png_set_chunk_malloc_max(session.png, kMostOfChunk);
   png_set_read_fn(session.png, &session, on_read);
 }
 

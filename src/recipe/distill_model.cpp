@@ -58,11 +58,6 @@ void need_less_memory(TensorObjectiveOptions& objective, const ModelDistillOptio
 
 }  // namespace
 
-Tolerances usual_tolerances(int nfe) {
-  constexpr int kFew = 8;
-  return nfe <= kFew ? Tolerances{3e-5, 3e-5} : Tolerances{1e-5, 1e-5};
-}
-
 DistillSummary distill(const ModelPtr& model, const ModelDistillOptions& options,
                        DistillState state) {
   ModelDistillOptions own = options;

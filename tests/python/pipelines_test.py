@@ -116,9 +116,9 @@ class FitPipeline(unittest.TestCase):
 
     def test_direct_goes_on_where_calls_allow_it(self):
         pipe = StandIn(LINEAR, noise_field)
-        fitted, = fit_pipeline(pipe, ["0"], 4, samples=16, progress=False)
+        fitted, = fit_pipeline(pipe, ["0"], 4, samples=24, progress=False)
         pipe = StandIn(LINEAR, noise_field)
-        better, = fit_pipeline(pipe, ["0"], 4, samples=16, calls=6000, progress=False)
+        better, = fit_pipeline(pipe, ["0"], 4, samples=24, calls=6000, progress=False)
         self.assertGreater(better.iterations, 0)
         self.assertGreater(better.psnr, fitted.psnr)
         self.assertLess(better.calls, 6300)

@@ -5,15 +5,12 @@
 #include <optional>
 
 #include "bespoke/distill/distill.h"
+#include "bespoke/distill/reference_tolerance.h"
 #include "bespoke/recipe/pair_manifest.h"
 #include "bespoke/recipe/pairs.h"
 #include "bespoke/recipe/tensor_objective.h"
 
 namespace bespoke {
-
-// What the model's own samples must be known to, so that a solver of so many evaluations is not
-// held back by their errors (docs/experiments.md).
-Tolerances usual_tolerances(int nfe);
 
 // How to distil a solver for a model. Every option has a default that works; `field` is filled in
 // from the model where it has no schedule.

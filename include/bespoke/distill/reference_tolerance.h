@@ -1,0 +1,11 @@
+#pragma once
+
+#include "bespoke/solver/dormand_prince.h"
+
+namespace bespoke {
+
+// What the model's own samples must be known to, so that a solver of so many evaluations is not
+// held back by their errors (docs/experiments.md).
+Tolerances usual_tolerances(int nfe);
+
+}  // namespace bespoke
