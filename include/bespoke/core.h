@@ -18,6 +18,7 @@
 #include "bespoke/distill/fit_search.h"
 #include "bespoke/distill/linear_model.h"
 #include "bespoke/distill/objective.h"
+#include "bespoke/distill/reference_tolerance.h"
 #include "bespoke/distill/screen.h"
 #include "bespoke/distill/starts.h"
 #include "bespoke/distill/state.h"
