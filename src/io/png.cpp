@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "bespoke/base/error.h"
@@ -85,12 +86,17 @@ void on_write(png_structp png, png_bytep source, size_t size) {
 
 void on_flush(png_structp) {}
 
+// A chunk may claim to be of any length, and libpng only warns of long ones.
+png_voidp on_allocate(png_structp, png_alloc_size_t size) {
+  return size > decode_limit() ? nullptr : std::malloc(size);
+}
+void on_release(png_structp, png_voidp memory) { std::free(memory); }
+
 void open_for_reading(Session& session) {
-  session.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &session, on_error, on_warning);
+  session.png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &session, on_error, on_warning,
+                                         nullptr, on_allocate, on_release);
   if (session.png != nullptr) session.info = png_create_info_struct(session.png);
   if (session.info == nullptr) throw std::bad_alloc();
-  constexpr png_alloc_size_t kMostOfChunk = 8'000'000;  // of text and the like, whatever it claims
-  png_set_chunk_malloc_max(session.png, kMostOfChunk);
   png_set_read_fn(session.png, &session, on_read);
 }
 
