@@ -88,7 +88,8 @@ void on_flush(png_structp) {}
 
 // A chunk may claim to be of any length, and libpng only warns of long ones.
 png_voidp on_allocate(png_structp, png_alloc_size_t size) {
-  return size > decode_limit() ? nullptr : std::malloc(size);
+  constexpr uint64_t kItsOwn = 16 << 20;  // for its state and buffers
+  return size > std::max(decode_limit(), kItsOwn) ? nullptr : std::malloc(size);
 }
 void on_release(png_structp, png_voidp memory) { std::free(memory); }
 
