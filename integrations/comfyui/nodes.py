@@ -77,14 +77,18 @@ def _saved_path(name):
     return os.path.join(folder, name if name.endswith(".solver.json") else f"{name}.solver.json")
 
 
-class FitBespokeSolver:
-    """Fits a solver to a model with its prompts and guidance."""
+class _FitNode:
+    """What the nodes that fit have in common."""
 
     CATEGORY = CATEGORY
     RETURN_TYPES = ("SAMPLER", "SIGMAS", "STRING")
     RETURN_NAMES = ("SAMPLER", "SIGMAS", "report")
     FUNCTION = "fit"
     OUTPUT_NODE = True
+
+
+class FitBespokeSolver(_FitNode):
+    """Fits a solver to a model with its prompts and guidance."""
 
     @classmethod
     def INPUT_TYPES(cls):
@@ -102,14 +106,8 @@ class FitBespokeSolver:
         return _fitted(guider, **options)
 
 
-class FitBespokeSolverToGuider:
+class FitBespokeSolverToGuider(_FitNode):
     """The same for any guider: Flux with BasicGuider, DualCFGGuider ..."""
-
-    CATEGORY = CATEGORY
-    RETURN_TYPES = ("SAMPLER", "SIGMAS", "STRING")
-    RETURN_NAMES = ("SAMPLER", "SIGMAS", "report")
-    FUNCTION = "fit"
-    OUTPUT_NODE = True
 
     @classmethod
     def INPUT_TYPES(cls):

@@ -11,12 +11,11 @@ namespace bespoke::python {
 
 namespace {
 
-using Grams = py::array_t<double, py::array::c_style | py::array::forcecast>;
-using Products = Grams;
+using InnerProducts = py::array_t<double, py::array::c_style | py::array::forcecast>;
 
 // From the inner products of all columns and, last, the residual: [samples, n + 1, n + 1].
 LinearModel linear_model(const py::object& answer, double size) {
-  const Grams grams = answer.cast<Grams>();
+  const auto grams = answer.cast<InnerProducts>();
   const auto values = grams.unchecked<3>();
   const auto n = static_cast<size_t>(values.shape(1)) - 1;
   LinearModel model;
@@ -131,7 +130,7 @@ class ArrayObjective::Columns : public Linearisation {
 
   LinearModel against(const NsSolver& solver, Counts* counts) const override {
     const auto products = objective_.counted(
-        counts, [&] { return columns_.attr("against")(solver).cast<Products>(); });
+        counts, [&] { return columns_.attr("against")(solver).cast<InnerProducts>(); });
     const auto values = products.unchecked<2>();
     LinearModel moved = model_;
     for (py::ssize_t s = 0; s < values.shape(0); ++s) {

@@ -234,7 +234,7 @@ Times optimal_steps(const Spec& spec, int steps, const Schedule& schedule) {
 }
 
 // Extreme options leave no room between times.
-void check_within_bounds(const Times& times, const std::string& name) {
+void check_times(const Times& times, const std::string& name) {
   bool good = times.front() >= 0 && times.back() <= 1;
   for (size_t i = 1; i < times.size(); ++i) good = good && times[i] > times[i - 1];
   if (!good) {
@@ -328,7 +328,7 @@ std::vector<double> make_grid(const std::string& text, int steps, const Schedule
     if (entry.name != spec.name) continue;
     if (entry.kind != GridKind::numbers) spec.allow_only(entry.options);
     Times times = entry.make(spec, steps, schedule);
-    check_within_bounds(times, spec.name);
+    check_times(times, spec.name);
     return times;
   }
   throw Error(ErrorKind::usage, unknown_name("grid", spec.name, names));

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 
 #include "bespoke/base/error.h"
 #include "bespoke/distill/distill.h"
@@ -75,6 +76,29 @@ TEST(Direct, RemembersTheSamplesOfEarlierIterations) {
   options.direct.remembered = 0;
   const double without = distill(problem.training, problem.validation, options).validation_psnr;
   EXPECT_GT(with, without + 1);
+}
+
+// What a state remembers must be of these samples and of this family.
+TEST(Direct, RefusesAMemoryOfOtherSamples) {
+  const PlainProblem problem(fm_ot_schedule());
+  DistillOptions options = direct(4, fm_ot_schedule());
+  options.iterations = 1;
+  DistillState stored;
+  options.on_iteration = [&](const DistillProgress&, const DistillState& state) {
+    stored = state;
+    return Verdict::go_on;
+  };
+  distill(problem.training, problem.validation, options);
+  const auto refused = [&](const std::function<void(Remembered&)>& spoil) {
+    DistillState spoilt = stored;
+    spoilt.starts[0].direct.memory = {{stored.starts[0].theta, {0, 1}, -1, nullptr}};
+    spoil(spoilt.starts[0].direct.memory[0]);
+    EXPECT_THROW(distill(problem.training, problem.validation, options, spoilt), Error);
+  };
+  refused([](Remembered& entry) { entry.samples = {0, 64}; });
+  refused([](Remembered& entry) { entry.samples = {-1}; });
+  refused([](Remembered& entry) { entry.samples = {}; });
+  refused([](Remembered& entry) { entry.theta.pop_back(); });
 }
 
 // A budget is spent as far as it goes: with fewer trials rather than not at all.

@@ -21,7 +21,8 @@ namespace bespoke {
 //
 // H and g are means over the samples of the iteration and of those before it, whose columns are
 // remembered and whose residuals are taken anew: n forwards a sample instead of a whole Jacobian.
-// As the solver leaves where columns were taken they count less, by as much as errors fell since.
+// As the solver leaves where columns were taken they count less, by the square of how far errors
+// fell.
 struct DirectOptions {
   // Samples of an iteration; 0 takes 8, beyond 14 evaluations 4, or more where they are small: 16
   // numbers a parameter.
