@@ -2,7 +2,7 @@
 """What fit_pipeline gains inside pipelines of diffusers, beside diffusers' own schedulers.
 
     python3 bench/diffusers_proof.py embedded                      # models/cifar10-eps-vp
-    python3 bench/diffusers_proof.py noise flow --models models    # of bench/diffusers_train.py
+    python3 bench/diffusers_proof.py unet flow --models models    # of bench/diffusers_train.py
 
 Prints a table of PSNR for each: a network that comes with the sources and a UNet2DModel in a
 DDPMPipeline, an SD3Transformer2DModel in a StableDiffusion3Pipeline. Each scheduler of diffusers
@@ -38,14 +38,14 @@ class EmbeddedNetwork(torch.nn.Module):
         return types.SimpleNamespace(sample=self.network(x, t, torch.full((len(x),), CLASSES)))
 
 
-class NoisePipeline:
+class DdpmPipeline:
     """The DDPMPipeline and how it is called."""
 
     spacings = ("linspace", "trailing")
 
-    def __init__(self, network, name):
+    def __init__(self, network, name, prediction):
         self.name = name
-        self.base = diffusers.DDPMScheduler(clip_sample=False)
+        self.base = diffusers.DDPMScheduler(clip_sample=False, prediction_type=prediction)
         self.pipe = diffusers.DDPMPipeline(network.eval(), self.base)
         self.pipe.set_progress_bar_config(disable=True)
 
@@ -188,8 +188,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("cases", nargs="+", choices=["embedded", "noise", "flow"])
-    add("--models", type=Path, help="what bench/diffusers_train.py wrote, for noise and flow")
+    add("cases", nargs="+", choices=["embedded", "unet", "flow"])
+    add("--models", type=Path, help="what bench/diffusers_train.py wrote, for unet and flow")
     add("--guidance", type=float, default=1.0, help="guidance_scale of the flow; 1 is none")
     add("--steps", type=int, nargs="+", default=[4, 6, 8, 12])
     add("--images", type=int, default=16, help="to measure on")
@@ -201,13 +201,13 @@ def main():
     print(f"bespoke-solvers {bespoke.__version__}, diffusers {diffusers.__version__}, "
           f"PyTorch {torch.__version__}")
     if options.models is None and options.cases != ["embedded"]:
-        parser.error("noise and flow need --models")
-    cases = {"embedded": lambda: NoisePipeline(EmbeddedNetwork(),
-                                               "cifar10-eps-vp in a DDPMPipeline"),
-             "noise": lambda: NoisePipeline(
+        parser.error("unet and flow need --models")
+    cases = {"embedded": lambda: DdpmPipeline(EmbeddedNetwork(),
+                                              "cifar10-eps-vp in a DDPMPipeline", "epsilon"),
+             "unet": lambda: DdpmPipeline(
                  diffusers.UNet2DModel.from_pretrained(options.models / "unet",
                                                        use_safetensors=False),
-                 "UNet2DModel in a DDPMPipeline"),
+                 "UNet2DModel in a DDPMPipeline", "v_prediction"),
              "flow": lambda: FlowPipeline(options.models, options.guidance)}
     for name in options.cases:
         measured(cases[name](), options.steps, options.images, options.samples, options.calls,

@@ -3,7 +3,7 @@
 
     python3 bench/diffusers_train.py --data cifar10.zip -o models      # four minutes on one GPU
 
-A UNet2DModel that predicts noise, and an SD3Transformer2DModel that predicts flows of 16x16 images,
+A UNet2DModel that predicts v, and an SD3Transformer2DModel that predicts flows of 16x16 images,
 with the embeddings of ten classes in the place of prompts. The archive has CLASS/NAME.jpg.
 """
 
@@ -65,18 +65,18 @@ def read_images(archives):
             torch.tensor([classes[name] for name in names]))
 
 
-def noise_loss(model, x, labels, ends):
-    """Of the noise that was added to x, by DDPM's linear betas.
+def v_loss(model, x, labels, ends):
+    """Of v = sqrt(alpha) noise - sqrt(1 - alpha) x, by DDPM's linear betas.
 
-    Near pure noise a small error in the noise is a large one in the image: after minutes of plain
-    DDPM training images come out in one glaring colour. So these errors weigh more.
+    Not of the noise: near pure noise a small error in the noise is a large one in the image, and
+    after minutes of training images come out in one glaring colour.
     """
     alphas = torch.cumprod(1 - torch.linspace(1e-4, 0.02, LEVELS, device=x.device), 0)
     time = torch.randint(LEVELS, (len(x),), device=x.device)
     alpha = alphas[time].reshape(-1, 1, 1, 1)
     noise = torch.randn_like(x)
     output = model(alpha.sqrt() * x + (1 - alpha).sqrt() * noise, time).sample
-    return ((1 / alpha).clamp(max=100) * (output.float() - noise).square()).mean()
+    return (output.float() - (alpha.sqrt() * noise - (1 - alpha).sqrt() * x)).square().mean()
 
 
 def flow_loss(model, x, labels, ends):
@@ -123,7 +123,7 @@ def train(model, loss_of, images, labels, seconds, batch, rate, folder):
         chosen = torch.randint(len(images), (batch,), device=device)
         x = images[chosen].float() / 127.5 - 1
         x = torch.where(torch.rand(batch, 1, 1, 1, device=device) < 0.5, x.flip(3), x)
-        # The last part in float32: bfloat16 is too coarse for errors near pure noise.
+        # The last part in float32: bfloat16 is too coarse for the last bit of quality.
         with torch.autocast(device, torch.bfloat16, enabled=device == "cuda" and past < 0.6):
             loss = loss_of(model, x, labels[chosen], ends)
         optimizer.zero_grad(set_to_none=True)
@@ -153,7 +153,7 @@ def run_training(images, labels, out, seconds, batch, only=None):
     torch.backends.cudnn.benchmark = True
     if only != "transformer":
         network = unet().to(memory_format=torch.channels_last)
-        train(network, noise_loss, images, labels, seconds, batch, 5e-4, Path(out) / "unet")
+        train(network, v_loss, images, labels, seconds, batch, 5e-4, Path(out) / "unet")
     if only != "unet":
         train(transformer(), flow_loss, images, labels, seconds, 2 * batch, 6e-4,
               Path(out) / "transformer")

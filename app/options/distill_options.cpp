@@ -51,7 +51,7 @@ void DistillCommandOptions::add_to(CLI::App& command) {
                   "samples of the model to learn from, where they are made now in memory")
       ->capture_default_str();
   command.add_option("--tolerance", tolerance,
-                     "of the reference, where pairs are made now; default 3e-5 up to 8 NFE, 1e-5 "
+                     "of the reference, where pairs are made now; default 1e-5 up to 12 NFE, 3e-6 "
                      "beyond and for adam");
   command.add_option("--nfe", nfe, "evaluations, one or a list such as 4-20+2")
       ->capture_default_str();

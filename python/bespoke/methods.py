@@ -37,8 +37,8 @@ def fit(field: Callback, noise: Array, nfe: int = 8, *, prediction: str = "veloc
     batch        at most this many samples are given to the field at once.
     held_out     of the noise, the last this many take no part and measure the result; a quarter
                  where it is not given.
-    tolerance    of the model's own samples; 3e-5 where it is not given, beyond eight evaluations
-                 1e-5.
+    tolerance    of the model's own samples; 1e-5 where it is not given, beyond twelve evaluations
+                 3e-6.
     start_scale  "free", or 1 where whoever runs the solver takes the noise as it is.
     times        "free", or as whoever runs the solver rounds them: "integer", "integer:LEVELS" (to
                  levels of noise, 1000 of them) or "bf16" (1000 (1 - t), to bfloat16).

@@ -54,7 +54,7 @@ class Problem:
                  schedule: ScheduleLike = "fm-ot", conditions: Optional[Mapping[str, Any]] = None,
                  guidance: GuidanceLike = 0.0, unconditional: Optional[Callback] = None,
                  batch: Optional[int] = None, held_out: Optional[int] = None,
-                 tolerance: float = 3e-5, peak: float = 2.0) -> None:
+                 tolerance: float = 1e-5, peak: float = 2.0) -> None:
         self.field = Field(field, noise, prediction=prediction, schedule=schedule,
                            conditions=conditions, guidance=guidance, unconditional=unconditional,
                            batch=batch)

@@ -86,6 +86,13 @@ LinearModelSlope slope_of(std::vector<Evidence>& all, double smoothing, int nfe)
   return whole;
 }
 
+// What columns count for since when the loss on their samples fell by so much: as much as new ones
+// at first, and little where the solver has left where they were taken far behind.
+double weight_after(double fall) {
+  constexpr double kNear = 1, kPower = 2;
+  return std::min(1.0, std::exp(kPower * (kNear - fall)));
+}
+
 double plain_loss(const LinearModel& model) {
   return model.loss(std::vector<double>(model.columns(), 0));
 }
@@ -342,7 +349,6 @@ class Iteration {
   // What the batch and the samples remembered say. Those that are of the batch again, or on which
   // the solver is not finite, are forgotten.
   std::vector<Evidence> evidence(const Remembered& here) {
-    constexpr double kPower = 2;  // of how far errors fell since
     std::vector<Remembered> memory;
     std::vector<Evidence> all = {{here.columns->model(), indices_at(here.theta), 1}};
     const NsSolver solver = family_.solver(here.theta);
@@ -354,7 +360,7 @@ class Iteration {
       }
       try {
         LinearModel model = earlier.columns->against(solver, counts_);
-        const double weight = std::min(1.0, std::exp(kPower * (plain_loss(model) - earlier.loss)));
+        const double weight = weight_after(earlier.loss - plain_loss(model));
         all.push_back({std::move(model), indices_at(earlier.theta), weight});
       } catch (const Error& error) {
         if (error.kind() != ErrorKind::diverged) throw;

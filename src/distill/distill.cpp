@@ -276,7 +276,7 @@ class Distillation {
   // iterations gain more than larger ones; where samples are few, half of them at a time.
   int64_t direct_batch() const {
     constexpr double kNumbersPerParameter = 16;
-    constexpr int64_t kMost = 8, kFewest = 4, kIterations = 6;
+    constexpr int64_t kMost = 8, kFewest = 4, kIterations = 10;
     constexpr int kMany = 14;
     if (options_.direct.batch > 0) return options_.direct.batch;
     const double needed = kNumbersPerParameter * static_cast<double>(family_->parameter_count()) /

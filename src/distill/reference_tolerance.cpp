@@ -3,8 +3,8 @@
 namespace bespoke {
 
 Tolerances usual_tolerances(int nfe) {
-  constexpr int kFew = 8;
-  return nfe <= kFew ? Tolerances{3e-5, 3e-5} : Tolerances{1e-5, 1e-5};
+  constexpr int kFew = 12;
+  return nfe <= kFew ? Tolerances{1e-5, 1e-5} : Tolerances{3e-6, 3e-6};
 }
 
 }  // namespace bespoke

@@ -128,7 +128,7 @@ TEST_F(PairsCommand, RefusesAFolderOfOtherPairsAndSaysWhatDiffers) {
 }
 
 TEST_F(PairsCommand, TrajectoriesMakeAFolderAsGoodAsPairsInMemory) {
-  const std::string model = kModel, counts = "--count 24 --validation 32 --tolerance 3e-5 ";
+  const std::string model = kModel, counts = "--count 24 --validation 32 --tolerance 1e-5 ";
   ASSERT_EQ(run("pairs " + model + counts + "--trajectories -o a").code, 0);
   EXPECT_EQ(read_pair_manifest(folder_ / "a").plan.trajectories, 24)
       << "32, or as many as there are";

@@ -21,8 +21,7 @@ namespace bespoke {
 //
 // H and g are means over the samples of the iteration and of those before it, whose columns are
 // remembered and whose residuals are taken anew: n forwards a sample instead of a whole Jacobian.
-// As the solver leaves where columns were taken they count less, by the square of how far errors
-// fell.
+// Where errors have since fallen by more than four decibels, those columns count less.
 struct DirectOptions {
   // Samples of an iteration; 0 takes 8, beyond 14 evaluations 4, or more where they are small: 16
   // numbers a parameter.
