@@ -61,6 +61,18 @@ void save_in_half(const torch::jit::Module& recorded, const std::filesystem::pat
   write_file_atomically(path, stream.str());
 }
 
+nlohmann::ordered_json teacher_condition(const NetworkShape& shape,
+                                         const std::vector<std::string>& vocabulary) {
+  if (shape.has_captions()) {
+    return {{"name", "prompt"},
+            {"shape", {shape.tokens}},
+            {"dtype", "int64"},
+            {"null", "zeros"},
+            {"vocabulary", vocabulary}};
+  }
+  return {{"name", "y"}, {"classes", shape.classes}, {"null", shape.null()}};
+}
+
 torch::Tensor example_batch(const NetworkShape& shape) {
   std::vector<int64_t> sizes = {2};
   sizes.insert(sizes.end(), shape.sample.begin(), shape.sample.end());
@@ -71,8 +83,9 @@ torch::Tensor example_batch(const NetworkShape& shape) {
 
 void export_teacher(TeacherNetwork& network, const NetworkShape& shape,
                     const std::filesystem::path& path) {
-  const Tensors examples = {example_batch(shape), torch::full({2}, 0.5),
-                            torch::zeros({2}, torch::kLong)};
+  const torch::Tensor y = shape.has_captions() ? torch::zeros({2, shape.tokens}, torch::kLong)
+                                               : torch::zeros({2}, torch::kLong);
+  const Tensors examples = {example_batch(shape), torch::full({2}, 0.5), y};
   save_in_half(record(network, examples, {"x", "t", "y"},
                       [&](const Tensors& in) { return network.forward(in[0], in[1], in[2]); }),
                path);
@@ -85,15 +98,15 @@ void export_features(Classifier& network, const NetworkShape& shape,
                path);
 }
 
-std::string teacher_card_text(const ModelCard& card, const NetworkShape& shape) {
-  nlohmann::ordered_json json = {
-      {"format", card.format},
-      {"weights", card.weights.filename().string()},
-      {"sample_shape", shape.sample},
-      {"prediction", to_string(card.prediction)},
-      {"schedule", card.schedule->describe()},
-      {"time", {{"convention", "noise-to-data"}}},
-      {"conditions", {{{"name", "y"}, {"classes", shape.classes}, {"null", shape.null_class()}}}}};
+std::string teacher_card_text(const ModelCard& card, const NetworkShape& shape,
+                              const std::vector<std::string>& vocabulary) {
+  nlohmann::ordered_json json = {{"format", card.format},
+                                 {"weights", card.weights.filename().string()},
+                                 {"sample_shape", shape.sample},
+                                 {"prediction", to_string(card.prediction)},
+                                 {"schedule", card.schedule->describe()},
+                                 {"time", {{"convention", "noise-to-data"}}},
+                                 {"conditions", {teacher_condition(shape, vocabulary)}}};
   if (!card.name.empty()) json["name"] = card.name;
   if (card.input_scaling == InputScaling::edm) json["input_scaling"] = "edm";
   if (!card.licence.empty()) json["licence"] = card.licence;

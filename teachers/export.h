@@ -18,7 +18,9 @@ void export_teacher(TeacherNetwork& network, const NetworkShape& shape,
 void export_features(Classifier& network, const NetworkShape& shape,
                      const std::filesystem::path& path);
 
-// The card of a teacher as JSON, its weights in a file beside it.
-std::string teacher_card_text(const ModelCard& card, const NetworkShape& shape);
+// The card of a teacher as JSON, its weights in a file beside it; the words of captions are `y`'s
+// place.
+std::string teacher_card_text(const ModelCard& card, const NetworkShape& shape,
+                              const std::vector<std::string>& vocabulary);
 
 }  // namespace bespoke

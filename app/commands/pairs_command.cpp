@@ -277,10 +277,11 @@ void add_pairs_command(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--tolerance", options->tolerance, "of the reference, relative and absolute")
       ->capture_default_str();
-  command->add_option("--cond", options->conditions,
-                      "condition NAME=VALUE: 'random', the default, draws a class for each pair; "
-                      "a list of classes (y=0-9) and the rows of a tensor (text=FILE.safetensors"
-                      "[:KEY] or FILE.npy) are dealt out in turn, from the first in either split");
+  add_condition_options(
+      *command, options->conditions,
+      "condition NAME=VALUE: 'random', the default, draws a class for each pair; "
+      "a list of classes (y=0-9) and the rows of a tensor (text=FILE.safetensors"
+      "[:KEY] or FILE.npy) are dealt out in turn, from the first in either split");
   command
       ->add_option("--seed", options->seed,
                    "training pair i starts from noise (seed, i); 0 is left to sample and compare")

@@ -20,6 +20,7 @@
 #include "bespoke/model/torchscript.h"
 #include "bespoke/sample/reference.h"
 #include "commands/commands.h"
+#include "options/condition_options.h"
 #include "options/model_options.h"
 #include "options/train_options.h"
 #include "runs/run_folder.h"
@@ -69,25 +70,32 @@ TrainOptions resolve_device(const TrainCommandOptions& options) {
   return train;
 }
 
-// What the model makes of the same noise each time, a column for each class. Solved roughly, which
-// the eye does not see.
-void write_sample_grid(const std::filesystem::path& card_file, const NetworkShape& shape,
+// Of the first classes or captions, a column each.
+torch::Tensor shown_conditions(const NetworkShape& shape, const std::optional<Captions>& captions) {
+  constexpr int64_t kColumns = 10;
+  if (captions) return captions->tokens.slice(0, 0, kColumns);
+  return torch::arange(std::min(shape.classes, kColumns), torch::kLong);
+}
+
+// What the model makes of the same noise each time, a column for each condition. Solved roughly,
+// which the eye does not see.
+void write_sample_grid(const std::filesystem::path& card_file, const torch::Tensor& conditions,
                        torch::Device device, const std::filesystem::path& base) {
   constexpr int64_t kRows = 8;
   constexpr double kGuidance = 1, kTolerance = 1e-2;
   torch::NoGradGuard no_grad;
   const ModelCard card = read_model_card(card_file);
-  const int64_t columns = std::min<int64_t>(shape.classes, 10), count = kRows * columns;
+  const int64_t columns = conditions.size(0), count = kRows * columns;
+  const ConditionCard& condition = card.conditions.front();
   const ModelPtr model = guided_model(load_torchscript(card, {device, torch::kFloat}), kGuidance,
-                                      {{"y", torch::full({1}, shape.null_class(), torch::kLong)}});
-  const torch::Tensor y = torch::arange(count, torch::kLong).remainder(columns);
+                                      {{condition.name, null_value(condition)}});
   ReferenceOptions options;
   options.tolerances = {kTolerance, kTolerance};
   const torch::Tensor x =
-      reference(model, starting_noise(*model, 0, 0, count).to(device, torch::kFloat), {{"y", y}},
-                options)
+      reference(model, starting_noise(*model, 0, 0, count).to(device, torch::kFloat),
+                {{condition.name, repeat_rows(conditions, 0, count)}}, options)
           .x.to(torch::kCPU, torch::kFloat);
-  if (!shape.is_sound()) {
+  if (card.sample_rate == 0) {
     write_png(base.string() + ".png", image_grid(to_bytes(x, -1, 1), {columns, 2, 2}));
     return;
   }
@@ -175,9 +183,18 @@ int64_t weight_count(const torch::nn::Module& network) {
   return count;
 }
 
+std::optional<Captions> captions_of(const TrainCommandOptions& options, const Dataset& data) {
+  if (options.captions.empty()) return std::nullopt;
+  Captions captions = read_captions(options.captions, data.samples.size(0));
+  fmt::print("captions of up to {} words, {} different ones\n", captions.tokens.size(1),
+             captions.words.size());
+  return captions;
+}
+
 void train_teacher(const TrainCommandOptions& options, const TrainOptions& train_options,
                    const Dataset& data) {
-  const Examples examples(data, train_options.device);
+  const std::optional<Captions> captions = captions_of(options, data);
+  const Examples examples(data, train_options.device, captions);
   const NetworkShape shape = examples.shape();
   const ModelCard card = card_to_train(options, data.sample_rate);
   const TeacherPtr network = make_teacher(options, shape);
@@ -190,10 +207,12 @@ void train_teacher(const TrainCommandOptions& options, const TrainOptions& train
   const auto write_model = [&](const AdamWState& state) {
     set_weights(*averaged, state.average.to(torch::kCPU));
     export_teacher(*averaged, shape, card.weights);
-    write_file_atomically(card_file, teacher_card_text(card, shape));
+    write_file_atomically(
+        card_file,
+        teacher_card_text(card, shape, captions ? captions->words : std::vector<std::string>()));
   };
   const auto show_samples = [&](int64_t step) {
-    write_sample_grid(card_file, shape, train_options.device,
+    write_sample_grid(card_file, shown_conditions(shape, captions), train_options.device,
                       folder / fmt::format("samples-{:06d}", step));
   };
   const auto show = [&](const AdamWState& state, int64_t step) {

@@ -103,10 +103,11 @@ std::string origin(const SamplesOptions& options) {
 }  // namespace
 
 void SamplesOptions::add_to(CLI::App& command) {
-  command.add_option("--cond", conditions,
-                     "condition NAME=VALUE: a class, a list that repeats over the samples "
-                     "(class=0-9), or a tensor (text=FILE.safetensors[:KEY] or FILE.npy), one per "
-                     "sample or shared");
+  add_condition_options(
+      command, conditions,
+      "condition NAME=VALUE: a class, a list that repeats over the samples "
+      "(class=0-9), or a tensor (text=FILE.safetensors[:KEY] or FILE.npy), one per "
+      "sample or shared");
   command
       .add_option("--count", count, "number of samples; default 64, or all of --seeds or --noise")
       ->check(positive_number());

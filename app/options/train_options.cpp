@@ -93,6 +93,9 @@ void add_training_options(CLI::App& command, TrainOptions& train) {
 void TrainCommandOptions::add_to(CLI::App& command) {
   command.add_option("--data", data, "folder, zip or .safetensors of images or sounds; repeatable")
       ->required();
+  command.add_option("--captions", captions,
+                     "transformer: a file with a caption a line, one for each image in its order, "
+                     "instead of classes");
   add_decode_option(command);
   command.add_option("--size", size, "width of images or length of sounds (default: as they are)")
       ->check(positive_number());
@@ -125,12 +128,16 @@ void TrainCommandOptions::check() const {
   if (!test.empty() && !is_classifier()) {
     throw usage_error("--test is for --network classifier only");
   }
+  if (!captions.empty() && network != "transformer") {
+    throw usage_error("--captions is for --network transformer only");
+  }
   if (!is_classifier()) card_to_train(*this, 0);  // the schedule and prediction have names we know
 }
 
 nlohmann::json TrainCommandOptions::resolved() const {
   nlohmann::json json = {{"data", data},
                          {"size", size},
+                         {"captions", captions},
                          {"network", network},
                          {"steps", train.steps},
                          {"batch", train.batch},

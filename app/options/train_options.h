@@ -16,8 +16,9 @@ namespace bespoke {
 // The options of `bespoke train`.
 struct TrainCommandOptions {
   std::vector<std::string> data;
-  std::string test;  // of a classifier
-  int64_t size = 0;  // as the data has it
+  std::string captions;  // none: the classes of the data
+  std::string test;      // of a classifier
+  int64_t size = 0;      // as the data has it
   std::string network = "transformer";
   TransformerOptions transformer;
   UNetOptions unet;

@@ -78,7 +78,7 @@ TEST_P(Network, AnswersWithTheShapeOfItsInputAndUsesAllOfIt) {
   const torch::Tensor out = network->forward(x, t, y);
   EXPECT_EQ(out.sizes(), x.sizes());
   EXPECT_GT(relative_error(network->forward(x, t + 0.1, y), out), 1e-3);
-  EXPECT_GT(relative_error(network->forward(x, t, torch::full_like(y, shape.null_class())), out),
+  EXPECT_GT(relative_error(network->forward(x, t, torch::full_like(y, shape.null())), out),
             1e-3);
   // Every place reaches every other: attention, or a U-Net's depth.
   torch::Tensor moved = x.clone();
@@ -189,7 +189,7 @@ TEST(TeacherCard, ReadsBackAsWhatWasTrained) {
   EXPECT_EQ(read.sample_shape, kSounds.sample);
   EXPECT_EQ(read.sample_rate, 8000);
   EXPECT_EQ(read.conditions.front().classes, kSounds.classes);
-  EXPECT_EQ(read.conditions.front().null, kSounds.null_class());
+  EXPECT_EQ(read.conditions.front().null, kSounds.null());
 }
 
 }  // namespace
