@@ -73,9 +73,9 @@ nlohmann::ordered_json teacher_condition(const NetworkShape& shape,
   return {{"name", "y"}, {"classes", shape.classes}, {"null", shape.null()}};
 }
 
-torch::Tensor example_batch(const NetworkShape& shape) {
+torch::Tensor example_batch(const std::vector<int64_t>& sample) {
   std::vector<int64_t> sizes = {2};
-  sizes.insert(sizes.end(), shape.sample.begin(), shape.sample.end());
+  sizes.insert(sizes.end(), sample.begin(), sample.end());
   return torch::zeros(sizes);
 }
 
@@ -85,7 +85,7 @@ void export_teacher(TeacherNetwork& network, const NetworkShape& shape,
                     const std::filesystem::path& path) {
   const torch::Tensor y = shape.has_captions() ? torch::zeros({2, shape.tokens}, torch::kLong)
                                                : torch::zeros({2}, torch::kLong);
-  const Tensors examples = {example_batch(shape), torch::full({2}, 0.5), y};
+  const Tensors examples = {example_batch(shape.sample), torch::full({2}, 0.5), y};
   save_in_half(record(network, examples, {"x", "t", "y"},
                       [&](const Tensors& in) { return network.forward(in[0], in[1], in[2]); }),
                path);
@@ -93,9 +93,20 @@ void export_teacher(TeacherNetwork& network, const NetworkShape& shape,
 
 void export_features(Classifier& network, const NetworkShape& shape,
                      const std::filesystem::path& path) {
-  save_in_half(record(network, {example_batch(shape)}, {"x"},
+  save_in_half(record(network, {example_batch(shape.sample)}, {"x"},
                       [&](const Tensors& in) { return network.features(in[0]); }),
                path);
+}
+
+void export_autoencoder(Autoencoder& network, const NetworkShape& shape,
+                        const std::filesystem::path& encoder,
+                        const std::filesystem::path& decoder) {
+  save_in_half(record(network, {example_batch(shape.sample)}, {"x"},
+                      [&](const Tensors& in) { return network.encode(in[0]); }),
+               encoder);
+  save_in_half(record(network, {example_batch(network.latent_shape())}, {"z"},
+                      [&](const Tensors& in) { return network.decode(in[0]); }),
+               decoder);
 }
 
 std::string teacher_card_text(const ModelCard& card, const NetworkShape& shape,
@@ -112,6 +123,13 @@ std::string teacher_card_text(const ModelCard& card, const NetworkShape& shape,
   if (!card.licence.empty()) json["licence"] = card.licence;
   if (!card.source.empty()) json["source"] = card.source;
   if (card.sample_rate > 0) json["sample_rate"] = card.sample_rate;
+  if (card.decoder) {
+    json["value_range"] = {card.least, card.most};
+    json["decoder"] = {{"weights", card.decoder->weights.filename().string()},
+                       {"sample_shape", card.decoder->sample_shape},
+                       {"scale", card.decoder->scale},
+                       {"shift", card.decoder->shift}};
+  }
   return json_text(json, 2) + "\n";
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "bespoke/model/card.h"
+#include "teachers/autoencoder.h"
 #include "teachers/classifier.h"
 #include "teachers/network.h"
 
@@ -17,6 +18,10 @@ void export_teacher(TeacherNetwork& network, const NetworkShape& shape,
 // Its features.
 void export_features(Classifier& network, const NetworkShape& shape,
                      const std::filesystem::path& path);
+
+// Its halves, a file each.
+void export_autoencoder(Autoencoder& network, const NetworkShape& shape,
+                        const std::filesystem::path& encoder, const std::filesystem::path& decoder);
 
 // The card of a teacher as JSON, its weights in a file beside it; the words of captions are `y`'s
 // place.

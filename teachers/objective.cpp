@@ -63,6 +63,16 @@ Loss denoising_loss(TeacherPtr network, const ModelCard& card, const NetworkShap
   };
 }
 
+Loss reconstruction_loss(std::shared_ptr<Autoencoder> network, torch::ScalarType dtype) {
+  constexpr double kNoise = 0.05, kSmall = 1e-3;
+  return [=](const Batch& batch) {
+    const torch::Tensor z = network->encode(batch.samples.to(dtype));
+    const torch::Tensor back = network->decode(z + kNoise * torch::randn_like(z)).to(torch::kFloat);
+    return torch::mse_loss(back, batch.samples) + torch::l1_loss(back, batch.samples) +
+           kSmall * z.to(torch::kFloat).square().mean();
+  };
+}
+
 Loss class_loss(std::shared_ptr<Classifier> network, torch::ScalarType dtype) {
   return [=](const Batch& batch) {
     const torch::Tensor logits = network->forward(batch.samples.to(dtype)).to(torch::kFloat);

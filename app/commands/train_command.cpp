@@ -19,6 +19,7 @@
 #include "bespoke/model/guidance.h"
 #include "bespoke/model/torchscript.h"
 #include "bespoke/sample/reference.h"
+#include "bespoke/tensor/errors.h"
 #include "commands/commands.h"
 #include "options/condition_options.h"
 #include "options/model_options.h"
@@ -26,6 +27,7 @@
 #include "runs/run_folder.h"
 #include "runs/train_run.h"
 #include "teachers/export.h"
+#include "teachers/latent_space.h"
 
 namespace bespoke {
 
@@ -95,6 +97,12 @@ void write_sample_grid(const std::filesystem::path& card_file, const torch::Tens
       reference(model, starting_noise(*model, 0, 0, count).to(device, torch::kFloat),
                 {{condition.name, repeat_rows(conditions, 0, count)}}, options)
           .x.to(torch::kCPU, torch::kFloat);
+  if (card.decoder) {
+    const Decoder decoder(*card.decoder, {torch::kCPU, torch::kFloat});
+    write_png(base.string() + ".png",
+              image_grid(to_bytes(decoder.decode(x), -1, 1), {columns, 2, 2}));
+    return;
+  }
   if (card.sample_rate == 0) {
     write_png(base.string() + ".png", image_grid(to_bytes(x, -1, 1), {columns, 2, 2}));
     return;
@@ -191,12 +199,37 @@ std::optional<Captions> captions_of(const TrainCommandOptions& options, const Da
   return captions;
 }
 
+// The data as the autoencoder encodes it, if there is one; the card gets its decoder.
+Dataset encoded(const TrainCommandOptions& options, const TrainOptions& train_options,
+                const Dataset& data, ModelCard& card) {
+  if (options.latents.empty()) return data;
+  constexpr double kRange = 4;  // standard deviations
+  const LatentSpace space = read_latent_space(options.latents);
+  Dataset latents = data;
+  latents.samples =
+      encode_samples(space, Examples(data, train_options.device), train_options.device);
+  card.decoder = space.decoder;
+  card.least = -kRange;
+  card.most = kRange;
+  fmt::print("latents of {}\n", fmt::join(space.shape, "x"));
+  return latents;
+}
+
+// Beside the model, so that its card finds it.
+void copy_decoder(ModelCard& card, const std::filesystem::path& folder) {
+  if (!card.decoder) return;
+  const auto weights = folder / "decoder.pt";
+  write_file_atomically(weights, read_file(card.decoder->weights));
+  card.decoder->weights = weights;
+}
+
 void train_teacher(const TrainCommandOptions& options, const TrainOptions& train_options,
                    const Dataset& data) {
   const std::optional<Captions> captions = captions_of(options, data);
-  const Examples examples(data, train_options.device, captions);
+  ModelCard card = card_to_train(options, data.sample_rate);
+  const Examples examples(encoded(options, train_options, data, card), train_options.device,
+                          captions);
   const NetworkShape shape = examples.shape();
-  const ModelCard card = card_to_train(options, data.sample_rate);
   const TeacherPtr network = make_teacher(options, shape);
   const TeacherPtr averaged = make_teacher(options, shape);  // on the CPU, where it is recorded
   fmt::print("{} of {:.2f} million weights, {} on the {} path\n", options.network,
@@ -222,11 +255,52 @@ void train_teacher(const TrainCommandOptions& options, const TrainOptions& train
   const Loss loss = denoising_loss(network, card, shape, options.class_dropout,
                                    train_options.device, train_options.dtype);
   const FolderLock lock = claim(options, train_options);
+  copy_decoder(card, folder);
   const AdamWState state =
       train_with_progress(options, train_options, examples, {network, loss, show});
   write_model(state);
   try_to_show([&] { show_samples(state.step); });
   fmt::print("wrote {} and {}\n", card_file.string(), card.weights.string());
+}
+
+// Originals above what comes back of them.
+void write_reconstructions(Autoencoder& network, const Examples& examples,
+                           const std::filesystem::path& path) {
+  constexpr int64_t kShown = 10;
+  torch::NoGradGuard no_grad;
+  const torch::Tensor x = examples.slice(0, std::min(kShown, examples.count())).samples.cpu();
+  const torch::Tensor both = torch::cat({x, network.decode(network.encode(x))});
+  write_png(path, image_grid(to_bytes(both, -1, 1), {x.size(0), 2, 2}));
+}
+
+double reconstruction_psnr(Autoencoder& network, const Examples& examples) {
+  constexpr int64_t kMeasured = 512;
+  torch::NoGradGuard no_grad;
+  const torch::Tensor x = examples.slice(0, std::min(kMeasured, examples.count())).samples.cpu();
+  return mean_psnr(network.decode(network.encode(x)), x);
+}
+
+void train_autoencoder(const TrainCommandOptions& options, const TrainOptions& train_options,
+                       const Dataset& data, const std::optional<Dataset>& test) {
+  const Examples examples(data, train_options.device);
+  const NetworkShape shape = examples.shape();
+  const auto network = std::make_shared<Autoencoder>(shape, options.autoencoder);
+  const auto averaged = std::make_shared<Autoencoder>(shape, options.autoencoder);
+  fmt::print("autoencoder of {:.2f} million weights, latents of {}\n",
+             1e-6 * static_cast<double>(weight_count(*network)),
+             fmt::join(network->latent_shape(), "x"));
+  const FolderLock lock = claim(options, train_options);
+  const AdamWState state =
+      train_with_progress(options, train_options, examples,
+                          {network, reconstruction_loss(network, train_options.dtype),
+                           [](const AdamWState&, int64_t) {}});
+  set_weights(*averaged, state.average.to(torch::kCPU));
+  const std::filesystem::path folder = options.output;
+  const Examples measured(test ? *test : data, torch::kCPU);
+  write_latent_space(*averaged, shape, Examples(data, torch::kCPU), folder);
+  try_to_show([&] { write_reconstructions(*averaged, measured, folder / "reconstructions.png"); });
+  fmt::print("{:.1f} dB on {} examples; wrote {}\n", reconstruction_psnr(*averaged, measured),
+             test ? "test" : "training", (folder / "autoencoder.json").string());
 }
 
 void train_classifier(const TrainCommandOptions& options, const TrainOptions& train_options,
@@ -280,6 +354,8 @@ void run_train(const TrainCommandOptions& options) {
   torch::manual_seed(options.train.seed);
   if (options.is_classifier()) {
     train_classifier(options, train_options, data, test);
+  } else if (options.is_autoencoder()) {
+    train_autoencoder(options, train_options, data, test);
   } else {
     train_teacher(options, train_options, data);
   }
