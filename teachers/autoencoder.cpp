@@ -8,18 +8,16 @@
 
 namespace bespoke {
 
-namespace nn = torch::nn;
-
 namespace {
+
+namespace nn = torch::nn;
 
 constexpr Window kImage{true};
 
-}  // namespace
-
 // x plus two convolutions of it, which begin as nothing.
-class Autoencoder::Block : public nn::Module {
+class PlainBlock : public nn::Module {
  public:
-  explicit Block(int64_t channels) {
+  explicit PlainBlock(int64_t channels) {
     norm1_ = register_module("norm1", group_norm(channels));
     conv1_ = register_module("conv1", convolution(kImage, channels, channels));
     norm2_ = register_module("norm2", group_norm(channels));
@@ -36,6 +34,67 @@ class Autoencoder::Block : public nn::Module {
   nn::Conv2d conv1_ = nullptr, conv2_ = nullptr;
 };
 
+class ImageEncoder : public AutoencoderHalf {
+ public:
+  ImageEncoder(int64_t in, const AutoencoderOptions& options) {
+    int64_t channels = options.channels;
+    enter_ = register_module("enter", convolution(kImage, in, channels));
+    for (int64_t level = 0; level < options.levels; ++level, channels *= 2) {
+      down_.push_back(register_module(fmt::format("down{}", level),
+                                      convolution(kImage, channels, 2 * channels, 2)));
+      blocks_.push_back(register_module(fmt::format("block{}", level),
+                                        std::make_shared<PlainBlock>(2 * channels)));
+    }
+    leave_ = register_module("leave", convolution(kImage, channels, options.latents));
+  }
+
+  torch::Tensor forward(const torch::Tensor& x) override {
+    torch::Tensor h = enter_(x);
+    for (size_t i = 0; i < down_.size(); ++i) h = blocks_[i]->forward(down_[i](h));
+    return leave_(torch::silu(h));
+  }
+
+ private:
+  nn::Conv2d enter_ = nullptr, leave_ = nullptr;
+  std::vector<nn::Conv2d> down_;
+  std::vector<std::shared_ptr<PlainBlock>> blocks_;
+};
+
+class ImageDecoder : public AutoencoderHalf {
+ public:
+  ImageDecoder(int64_t out, const AutoencoderOptions& options) {
+    int64_t channels = options.channels << options.levels;
+    enter_ = register_module("enter", convolution(kImage, options.latents, channels));
+    for (int64_t level = 0; level < options.levels; ++level, channels /= 2) {
+      blocks_.push_back(
+          register_module(fmt::format("block{}", level), std::make_shared<PlainBlock>(channels)));
+      up_.push_back(
+          register_module(fmt::format("up{}", level), convolution(kImage, channels, channels / 2)));
+    }
+    last_ = register_module("last", std::make_shared<PlainBlock>(channels));
+    norm_ = register_module("norm", group_norm(channels));
+    leave_ = register_module("leave", convolution(kImage, channels, out));
+  }
+
+  torch::Tensor forward(const torch::Tensor& z) override {
+    torch::Tensor h = enter_(z);
+    for (size_t i = 0; i < up_.size(); ++i) {
+      const torch::Tensor mixed = blocks_[i]->forward(h);
+      h = up_[i](torch::upsample_nearest2d(mixed, {2 * mixed.size(2), 2 * mixed.size(3)}));
+    }
+    return leave_(torch::silu(norm_(last_->forward(h))));
+  }
+
+ private:
+  nn::Conv2d enter_ = nullptr, leave_ = nullptr;
+  std::vector<nn::Conv2d> up_;
+  std::vector<std::shared_ptr<PlainBlock>> blocks_;
+  std::shared_ptr<PlainBlock> last_;
+  nn::GroupNorm norm_ = nullptr;
+};
+
+}  // namespace
+
 Autoencoder::Autoencoder(const NetworkShape& shape, const AutoencoderOptions& options) {
   if (shape.is_sound()) throw usage_error("the autoencoder is for images; the data holds sounds");
   const int64_t factor = int64_t{1} << options.levels;
@@ -47,43 +106,10 @@ Autoencoder::Autoencoder(const NetworkShape& shape, const AutoencoderOptions& op
     }
     latent_shape_.push_back(shape.sample[side] / factor);
   }
-  int64_t channels = options.channels;
-  enter_ = register_module("enter", convolution(kImage, shape.sample[0], channels));
-  for (int64_t level = 0; level < options.levels; ++level) {
-    const int64_t wider = 2 * channels;
-    down_.push_back(
-        register_module(fmt::format("down{}", level), convolution(kImage, channels, wider, 2)));
-    down_blocks_.push_back(
-        register_module(fmt::format("down_block{}", level), std::make_shared<Block>(wider)));
-    channels = wider;
-  }
-  code_ = register_module("code", convolution(kImage, channels, options.latents));
-  uncode_ = register_module("uncode", convolution(kImage, options.latents, channels));
-  for (int64_t level = 0; level < options.levels; ++level) {
-    up_blocks_.push_back(
-        register_module(fmt::format("up_block{}", level), std::make_shared<Block>(channels)));
-    up_.push_back(
-        register_module(fmt::format("up{}", level), convolution(kImage, channels, channels / 2)));
-    channels /= 2;
-  }
-  up_blocks_.push_back(register_module("up_block_last", std::make_shared<Block>(channels)));
-  norm_ = register_module("norm", group_norm(channels));
-  leave_ = register_module("leave", convolution(kImage, channels, shape.sample[0]));
-}
-
-torch::Tensor Autoencoder::encode(const torch::Tensor& x) {
-  torch::Tensor h = enter_(x);
-  for (size_t i = 0; i < down_.size(); ++i) h = down_blocks_[i]->forward(down_[i](h));
-  return code_(torch::silu(h));
-}
-
-torch::Tensor Autoencoder::decode(const torch::Tensor& z) {
-  torch::Tensor h = uncode_(z);
-  for (size_t i = 0; i < up_.size(); ++i) {
-    const torch::Tensor mixed = up_blocks_[i]->forward(h);
-    h = up_[i](torch::upsample_nearest2d(mixed, {2 * mixed.size(2), 2 * mixed.size(3)}));
-  }
-  return leave_(torch::silu(norm_(up_blocks_.back()->forward(h))));
+  encoder_ = register_module<AutoencoderHalf>(
+      "encoder", std::make_shared<ImageEncoder>(shape.sample[0], options));
+  decoder_ = register_module<AutoencoderHalf>(
+      "decoder", std::make_shared<ImageDecoder>(shape.sample[0], options));
 }
 
 }  // namespace bespoke

@@ -14,6 +14,12 @@ struct AutoencoderOptions {
   int64_t levels = 2;     // each halves height and width
 };
 
+// One half of an autoencoder: [batch, ...] -> [batch, ...].
+class AutoencoderHalf : public torch::nn::Module {
+ public:
+  virtual torch::Tensor forward(const torch::Tensor& x) = 0;
+};
+
 // Convolutions down to a latent image and up again. Latents are of any size and place until they
 // are measured: see LatentSpace.
 class Autoencoder : public torch::nn::Module {
@@ -21,16 +27,12 @@ class Autoencoder : public torch::nn::Module {
   Autoencoder(const NetworkShape& shape, const AutoencoderOptions& options);
 
   std::vector<int64_t> latent_shape() const { return latent_shape_; }
-  torch::Tensor encode(const torch::Tensor& x);  // [batch, *sample] -> [batch, *latent]
-  torch::Tensor decode(const torch::Tensor& z);
+  AutoencoderHalf& encoder() { return *encoder_; }
+  AutoencoderHalf& decoder() { return *decoder_; }
 
  private:
-  class Block;
   std::vector<int64_t> latent_shape_;
-  torch::nn::Conv2d enter_ = nullptr, code_ = nullptr, uncode_ = nullptr, leave_ = nullptr;
-  std::vector<torch::nn::Conv2d> down_, up_;
-  std::vector<std::shared_ptr<Block>> down_blocks_, up_blocks_;
-  torch::nn::GroupNorm norm_ = nullptr;
+  std::shared_ptr<AutoencoderHalf> encoder_, decoder_;
 };
 
 }  // namespace bespoke

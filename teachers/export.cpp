@@ -101,11 +101,11 @@ void export_features(Classifier& network, const NetworkShape& shape,
 void export_autoencoder(Autoencoder& network, const NetworkShape& shape,
                         const std::filesystem::path& encoder,
                         const std::filesystem::path& decoder) {
-  save_in_half(record(network, {example_batch(shape.sample)}, {"x"},
-                      [&](const Tensors& in) { return network.encode(in[0]); }),
+  save_in_half(record(network.encoder(), {example_batch(shape.sample)}, {"x"},
+                      [&](const Tensors& in) { return network.encoder().forward(in[0]); }),
                encoder);
-  save_in_half(record(network, {example_batch(network.latent_shape())}, {"z"},
-                      [&](const Tensors& in) { return network.decode(in[0]); }),
+  save_in_half(record(network.decoder(), {example_batch(network.latent_shape())}, {"z"},
+                      [&](const Tensors& in) { return network.decoder().forward(in[0]); }),
                decoder);
 }
 

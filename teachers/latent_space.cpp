@@ -43,8 +43,9 @@ std::vector<int64_t> shape_from(const nlohmann::json& list, const std::string& w
 LatentSpace write_latent_space(Autoencoder& network, const NetworkShape& shape,
                                const Examples& examples, const std::filesystem::path& folder) {
   constexpr int64_t kMeasured = 4096;
-  const torch::Tensor codes = encode_all(examples, std::min(kMeasured, examples.count()),
-                                         [&](const torch::Tensor& x) { return network.encode(x); });
+  const torch::Tensor codes =
+      encode_all(examples, std::min(kMeasured, examples.count()),
+                 [&](const torch::Tensor& x) { return network.encoder().forward(x); });
   LatentSpace space;
   space.encoder = folder / "encoder.pt";
   space.shape = network.latent_shape();

@@ -66,8 +66,9 @@ Loss denoising_loss(TeacherPtr network, const ModelCard& card, const NetworkShap
 Loss reconstruction_loss(std::shared_ptr<Autoencoder> network, torch::ScalarType dtype) {
   constexpr double kNoise = 0.05, kSmall = 1e-3;
   return [=](const Batch& batch) {
-    const torch::Tensor z = network->encode(batch.samples.to(dtype));
-    const torch::Tensor back = network->decode(z + kNoise * torch::randn_like(z)).to(torch::kFloat);
+    const torch::Tensor z = network->encoder().forward(batch.samples.to(dtype));
+    const torch::Tensor back =
+        network->decoder().forward(z + kNoise * torch::randn_like(z)).to(torch::kFloat);
     return torch::mse_loss(back, batch.samples) + torch::l1_loss(back, batch.samples) +
            kSmall * z.to(torch::kFloat).square().mean();
   };

@@ -263,13 +263,17 @@ void train_teacher(const TrainCommandOptions& options, const TrainOptions& train
   fmt::print("wrote {} and {}\n", card_file.string(), card.weights.string());
 }
 
+torch::Tensor reconstructed(Autoencoder& network, const torch::Tensor& x) {
+  return network.decoder().forward(network.encoder().forward(x));
+}
+
 // Originals above what comes back of them.
 void write_reconstructions(Autoencoder& network, const Examples& examples,
                            const std::filesystem::path& path) {
   constexpr int64_t kShown = 10;
   torch::NoGradGuard no_grad;
   const torch::Tensor x = examples.slice(0, std::min(kShown, examples.count())).samples.cpu();
-  const torch::Tensor both = torch::cat({x, network.decode(network.encode(x))});
+  const torch::Tensor both = torch::cat({x, reconstructed(network, x)});
   write_png(path, image_grid(to_bytes(both, -1, 1), {x.size(0), 2, 2}));
 }
 
@@ -277,7 +281,7 @@ double reconstruction_psnr(Autoencoder& network, const Examples& examples) {
   constexpr int64_t kMeasured = 512;
   torch::NoGradGuard no_grad;
   const torch::Tensor x = examples.slice(0, std::min(kMeasured, examples.count())).samples.cpu();
-  return mean_psnr(network.decode(network.encode(x)), x);
+  return mean_psnr(reconstructed(network, x), x);
 }
 
 void train_autoencoder(const TrainCommandOptions& options, const TrainOptions& train_options,
