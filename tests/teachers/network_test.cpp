@@ -198,7 +198,7 @@ TEST(TeacherCard, ReadsBackAsWhatWasTrained) {
   const TemporaryFolder folder;
   write_file_atomically(folder.path() / "model.pt", "weights");
   const ModelCard read =
-      parse_model_card(teacher_card_text(card, kSounds), folder.path() / "model.json");
+      parse_model_card(teacher_card_text(card, kSounds, {}), folder.path() / "model.json");
   EXPECT_EQ(read.name, "mine");
   EXPECT_EQ(read.prediction, Prediction::noise);
   EXPECT_EQ(read.schedule->name(), "vp");
@@ -206,6 +206,23 @@ TEST(TeacherCard, ReadsBackAsWhatWasTrained) {
   EXPECT_EQ(read.sample_rate, 8000);
   EXPECT_EQ(read.conditions.front().classes, kSounds.classes);
   EXPECT_EQ(read.conditions.front().null, kSounds.null());
+}
+
+TEST(TeacherCard, HoldsTheWordsOfCaptionsAndTheDecoderOfLatents) {
+  ModelCard card;
+  card.format = "torchscript";
+  card.weights = "model.pt";
+  card.schedule = fm_ot_schedule();
+  card.decoder = DecoderCard{"decoder.pt", "", 1.5, -0.25, {3, 64, 64}};
+  const std::vector<std::string> words = {"a", "b", "c", "d", "e", "f", "g", "h", "i"};
+  const ModelCard read = parse_model_card(teacher_card_text(card, kCaptioned, words), "model.json");
+  EXPECT_EQ(read.conditions.front().vocabulary, words);
+  EXPECT_EQ(read.conditions.front().shape, std::vector<int64_t>{kCaptioned.tokens});
+  EXPECT_TRUE(read.conditions.front().has_null());
+  ASSERT_TRUE(read.decoder);
+  EXPECT_EQ(read.decoder->scale, 1.5);
+  EXPECT_EQ(read.decoder->shift, -0.25);
+  EXPECT_EQ(read.decoder->sample_shape, (std::vector<int64_t>{3, 64, 64}));
 }
 
 }  // namespace
