@@ -114,6 +114,10 @@ ConditionDeals deal_conditions(const std::vector<ConditionCard>& known,
     } else if (is_given) {
       deal.rows = condition_rows(condition, found->second);
       deal.policy = describe_rows(condition, found->second, deal.rows);
+    } else if (condition.is_text()) {
+      throw usage_error(
+          "the model draws what it is told; give --prompts FILE.txt, with prompts of the kind that "
+          "the solver is for, one a line");
     } else {
       deal.rows = default_rows(condition);
       deal.policy = condition.name + " = none";

@@ -73,6 +73,10 @@ TEST_F(TrainCommand, LearnsCaptionsAndDrawsByPrompts) {
   EXPECT_TRUE(torch::equal(one[2], samples_of("several")[2])) << "in turn";
   expect_failure(sample + "--prompt 'two cats' -o x", 2, "'cats' (did you mean 'cat'?)");
   expect_failure(sample + "--prompt 'a a a a a' -o x", 2, "has 5 words, the model reads 4");
+  const std::string distill =
+      "distill --model run/model.json --nfe 2 --method fit --samples 8 --tolerance 1e-2 ";
+  expect_failure(distill + "-o x", 2, "give --prompts FILE.txt");
+  EXPECT_EQ(run(distill + "--prompts prompts.txt --guidance 1 -o fitted").code, 0);
   write_file_atomically(folder_ / "few.txt", "a cat\n");
   const Outcome few = run(small_ + "--steps 20 --captions few.txt -o other");
   EXPECT_EQ(few.code, 3);
