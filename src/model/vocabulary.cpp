@@ -85,4 +85,14 @@ std::vector<int64_t> Vocabulary::tokens(const std::string& caption, int64_t leng
                     name_unknown(unknown, words_), words_.size());
 }
 
+std::string Vocabulary::caption(const std::vector<int64_t>& tokens) const {
+  std::vector<std::string> words;
+  for (const int64_t token : tokens) {
+    if (token >= 1 && token <= static_cast<int64_t>(words_.size())) {
+      words.push_back(words_[static_cast<size_t>(token) - 1]);
+    }
+  }
+  return fmt::format("{}", fmt::join(words, " "));
+}
+
 }  // namespace bespoke

@@ -71,6 +71,8 @@ TEST_F(TrainCommand, LearnsCaptionsAndDrawsByPrompts) {
   EXPECT_TRUE(torch::equal(one[0], samples_of("several")[0]));
   EXPECT_FALSE(torch::equal(one[1], samples_of("several")[1])) << "the second prompt";
   EXPECT_TRUE(torch::equal(one[2], samples_of("several")[2])) << "in turn";
+  const PngText text = read_png(folder_ / "several/000001.png").text;
+  EXPECT_EQ(text.back(), (std::pair<std::string, std::string>{"prompt", "a dogs"}));
   expect_failure(sample + "--prompt 'two cats' -o x", 2, "'cats' (did you mean 'cat'?)");
   expect_failure(sample + "--prompt 'a a a a a' -o x", 2, "has 5 words, the model reads 4");
   const std::string distill =

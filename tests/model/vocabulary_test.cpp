@@ -26,6 +26,8 @@ TEST(Vocabulary, NumbersWordsInTheirOrder) {
             (std::vector<std::string>{"a", "blue", "heart", "key", "on", "red"}));
   EXPECT_EQ(vocabulary.tokens("a KEY on red!", 6), (std::vector<int64_t>{1, 4, 5, 6, 0, 0}));
   EXPECT_EQ(vocabulary.tokens("", 2), (std::vector<int64_t>{0, 0}));
+  EXPECT_EQ(vocabulary.caption({1, 4, 5, 6, 0, 0}), "a key on red");
+  EXPECT_EQ(vocabulary.caption({0, 99, -1}), "");
 }
 
 TEST(Vocabulary, KeepsLettersBeyondAscii) {

@@ -22,6 +22,9 @@ class Vocabulary {
   // there are more than `length`.
   std::vector<int64_t> tokens(const std::string& caption, int64_t length) const;
 
+  // The words again, with spaces between; numbers of no word are left out.
+  std::string caption(const std::vector<int64_t>& tokens) const;
+
  private:
   std::vector<std::string> words_;
 };
