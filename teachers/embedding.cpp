@@ -18,20 +18,36 @@ torch::Tensor embedding_frequencies() {
       .to(torch::kFloat);
 }
 
+// A row for each value of the condition, the one for none among them.
+torch::nn::Embedding condition_table(const NetworkShape& shape, int64_t width) {
+  const int64_t values = (shape.has_captions() ? shape.words : shape.classes) + 1;
+  torch::nn::Embedding table(values, width);
+  torch::nn::init::normal_(table->weight, 0, 0.02);
+  return table;
+}
+
 }  // namespace
 
-ConditionEmbedding::ConditionEmbedding(int64_t width, int64_t classes) {
+ConditionEmbedding::ConditionEmbedding(int64_t width, const NetworkShape& shape)
+    : has_captions_(shape.has_captions()) {
   frequencies_ = register_buffer("frequencies", embedding_frequencies());
   first_ = register_module("first", torch::nn::Linear(2 * kFrequencies, width));
   second_ = register_module("second", torch::nn::Linear(width, width));
-  table_ = register_module("table", torch::nn::Embedding(classes, width));
-  torch::nn::init::normal_(table_->weight, 0, 0.02);
+  table_ = register_module("table", condition_table(shape, width));
 }
 
 torch::Tensor ConditionEmbedding::forward(const torch::Tensor& t, const torch::Tensor& y) {
   const torch::Tensor phase = t.unsqueeze(1) * frequencies_;
   const torch::Tensor waves = torch::cat({phase.sin(), phase.cos()}, 1).type_as(first_->weight);
-  return second_(torch::silu(first_(waves))) + table_(y);
+  const torch::Tensor rows = table_(y);
+  return second_(torch::silu(first_(waves))) + (has_captions_ ? rows.mean(1) : rows);
 }
+
+CaptionEmbedding::CaptionEmbedding(int64_t width, const NetworkShape& shape) {
+  table_ = register_module("table", condition_table(shape, width));
+  positions_ = register_parameter("positions", 0.02 * torch::randn({1, shape.tokens, width}));
+}
+
+torch::Tensor CaptionEmbedding::forward(const torch::Tensor& y) { return table_(y) + positions_; }
 
 }  // namespace bespoke

@@ -2,7 +2,14 @@
 
 #include <algorithm>
 
+#include "bespoke/base/error.h"
+#include "bespoke/base/file.h"
+#include "bespoke/base/text.h"
+#include "bespoke/model/vocabulary.h"
+
 namespace bespoke {
+
+using namespace detail;
 
 namespace {
 
@@ -26,12 +33,55 @@ torch::Tensor shift_all(const torch::Tensor& images, int64_t most) {
 
 }  // namespace
 
-Examples::Examples(const Dataset& dataset, torch::Device device)
-    : samples_(dataset.samples.to(device)),
-      labels_(dataset.labels.to(device)),
-      classes_(static_cast<int64_t>(dataset.classes.size())) {}
+namespace {
 
-NetworkShape Examples::shape() const { return {samples_.sizes().slice(1).vec(), classes_}; }
+std::vector<std::string> lines_of(const std::string& text) {
+  auto lines = split(text, '\n');
+  if (!lines.empty() && lines.back().empty()) lines.pop_back();
+  return lines;
+}
+
+}  // namespace
+
+Captions read_captions(const std::filesystem::path& path, int64_t samples) {
+  Captions captions;
+  captions.texts = lines_of(read_text_file(path));
+  const auto count = static_cast<int64_t>(captions.texts.size());
+  if (count != samples) {
+    throw bad_input("{} has {} captions for {} samples; give one a line, in their order",
+                    path.string(), count, samples);
+  }
+  int64_t longest = 1;
+  for (const auto& text : captions.texts) {
+    longest = std::max(longest, static_cast<int64_t>(caption_words(text).size()));
+  }
+  const Vocabulary vocabulary = Vocabulary::of(captions.texts);
+  captions.words = vocabulary.words();
+  std::vector<int64_t> tokens;
+  for (const auto& text : captions.texts) {
+    const auto row = vocabulary.tokens(text, longest);
+    tokens.insert(tokens.end(), row.begin(), row.end());
+  }
+  captions.tokens = torch::tensor(tokens, torch::kLong).reshape({count, longest});
+  return captions;
+}
+
+Examples::Examples(const Dataset& dataset, torch::Device device,
+                   const std::optional<Captions>& captions)
+    : samples_(dataset.samples.to(device)),
+      labels_((captions ? captions->tokens : dataset.labels).to(device)) {
+  if (captions) {
+    words_ = static_cast<int64_t>(captions->words.size());
+  } else {
+    classes_ = static_cast<int64_t>(dataset.classes.size());
+  }
+}
+
+NetworkShape Examples::shape() const {
+  NetworkShape shape{samples_.sizes().slice(1).vec(), classes_, words_, 0};
+  if (shape.has_captions()) shape.tokens = labels_.size(1);
+  return shape;
+}
 
 Batch Examples::draw(int64_t batch, const AugmentOptions& augment) const {
   const torch::Tensor chosen = torch::randint(count(), {batch}, labels_.options());

@@ -3,6 +3,9 @@
 #include <torch/torch.h>
 
 #include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "bespoke/io/dataset.h"
@@ -12,8 +15,17 @@ namespace bespoke {
 
 struct Batch {
   torch::Tensor samples;  // float32 [batch, *sample] in [-1, 1]
-  torch::Tensor labels;   // int64 [batch]
+  torch::Tensor labels;   // int64: classes [batch], or captions [batch, tokens]
 };
+
+// What the samples of a dataset are called in words, in their order.
+struct Captions {
+  torch::Tensor tokens;            // int64 [count, tokens], as Vocabulary numbers words
+  std::vector<std::string> words;  // the vocabulary
+  std::vector<std::string> texts;
+};
+// One a line. Bad input where there are not as many as samples.
+Captions read_captions(const std::filesystem::path& path, int64_t samples);
 
 struct AugmentOptions {
   bool flip = false;  // images left to right, half of the time
@@ -23,7 +35,9 @@ struct AugmentOptions {
 // A dataset on the device it is trained on, drawn from at random.
 class Examples {
  public:
-  Examples(const Dataset& dataset, torch::Device device);
+  // Captions take the place of classes.
+  Examples(const Dataset& dataset, torch::Device device,
+           const std::optional<Captions>& captions = std::nullopt);
 
   NetworkShape shape() const;
   int64_t count() const { return labels_.size(0); }
@@ -33,7 +47,7 @@ class Examples {
 
  private:
   torch::Tensor samples_, labels_;
-  int64_t classes_;
+  int64_t classes_ = 0, words_ = 0;
 };
 
 }  // namespace bespoke

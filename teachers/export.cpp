@@ -61,9 +61,21 @@ void save_in_half(const torch::jit::Module& recorded, const std::filesystem::pat
   write_file_atomically(path, stream.str());
 }
 
-torch::Tensor example_batch(const NetworkShape& shape) {
+nlohmann::ordered_json teacher_condition(const NetworkShape& shape,
+                                         const std::vector<std::string>& vocabulary) {
+  if (shape.has_captions()) {
+    return {{"name", "prompt"},
+            {"shape", {shape.tokens}},
+            {"dtype", "int64"},
+            {"null", "zeros"},
+            {"vocabulary", vocabulary}};
+  }
+  return {{"name", "y"}, {"classes", shape.classes}, {"null", shape.null()}};
+}
+
+torch::Tensor example_batch(const std::vector<int64_t>& sample) {
   std::vector<int64_t> sizes = {2};
-  sizes.insert(sizes.end(), shape.sample.begin(), shape.sample.end());
+  sizes.insert(sizes.end(), sample.begin(), sample.end());
   return torch::zeros(sizes);
 }
 
@@ -71,8 +83,9 @@ torch::Tensor example_batch(const NetworkShape& shape) {
 
 void export_teacher(TeacherNetwork& network, const NetworkShape& shape,
                     const std::filesystem::path& path) {
-  const Tensors examples = {example_batch(shape), torch::full({2}, 0.5),
-                            torch::zeros({2}, torch::kLong)};
+  const torch::Tensor y = shape.has_captions() ? torch::zeros({2, shape.tokens}, torch::kLong)
+                                               : torch::zeros({2}, torch::kLong);
+  const Tensors examples = {example_batch(shape.sample), torch::full({2}, 0.5), y};
   save_in_half(record(network, examples, {"x", "t", "y"},
                       [&](const Tensors& in) { return network.forward(in[0], in[1], in[2]); }),
                path);
@@ -80,25 +93,43 @@ void export_teacher(TeacherNetwork& network, const NetworkShape& shape,
 
 void export_features(Classifier& network, const NetworkShape& shape,
                      const std::filesystem::path& path) {
-  save_in_half(record(network, {example_batch(shape)}, {"x"},
+  save_in_half(record(network, {example_batch(shape.sample)}, {"x"},
                       [&](const Tensors& in) { return network.features(in[0]); }),
                path);
 }
 
-std::string teacher_card_text(const ModelCard& card, const NetworkShape& shape) {
-  nlohmann::ordered_json json = {
-      {"format", card.format},
-      {"weights", card.weights.filename().string()},
-      {"sample_shape", shape.sample},
-      {"prediction", to_string(card.prediction)},
-      {"schedule", card.schedule->describe()},
-      {"time", {{"convention", "noise-to-data"}}},
-      {"conditions", {{{"name", "y"}, {"classes", shape.classes}, {"null", shape.null_class()}}}}};
+void export_autoencoder(Autoencoder& network, const NetworkShape& shape,
+                        const std::filesystem::path& encoder,
+                        const std::filesystem::path& decoder) {
+  save_in_half(record(network.encoder(), {example_batch(shape.sample)}, {"x"},
+                      [&](const Tensors& in) { return network.encoder().forward(in[0]); }),
+               encoder);
+  save_in_half(record(network.decoder(), {example_batch(network.latent_shape())}, {"z"},
+                      [&](const Tensors& in) { return network.decoder().forward(in[0]); }),
+               decoder);
+}
+
+std::string teacher_card_text(const ModelCard& card, const NetworkShape& shape,
+                              const std::vector<std::string>& vocabulary) {
+  nlohmann::ordered_json json = {{"format", card.format},
+                                 {"weights", card.weights.filename().string()},
+                                 {"sample_shape", shape.sample},
+                                 {"prediction", to_string(card.prediction)},
+                                 {"schedule", card.schedule->describe()},
+                                 {"time", {{"convention", "noise-to-data"}}},
+                                 {"conditions", {teacher_condition(shape, vocabulary)}}};
   if (!card.name.empty()) json["name"] = card.name;
   if (card.input_scaling == InputScaling::edm) json["input_scaling"] = "edm";
   if (!card.licence.empty()) json["licence"] = card.licence;
   if (!card.source.empty()) json["source"] = card.source;
   if (card.sample_rate > 0) json["sample_rate"] = card.sample_rate;
+  if (card.decoder) {
+    json["value_range"] = {card.least, card.most};
+    json["decoder"] = {{"weights", card.decoder->weights.filename().string()},
+                       {"sample_shape", card.decoder->sample_shape},
+                       {"scale", card.decoder->scale},
+                       {"shift", card.decoder->shift}};
+  }
   return json_text(json, 2) + "\n";
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "bespoke/model/card.h"
+#include "teachers/autoencoder.h"
 #include "teachers/classifier.h"
 #include "teachers/network.h"
 
@@ -18,7 +19,13 @@ void export_teacher(TeacherNetwork& network, const NetworkShape& shape,
 void export_features(Classifier& network, const NetworkShape& shape,
                      const std::filesystem::path& path);
 
-// The card of a teacher as JSON, its weights in a file beside it.
-std::string teacher_card_text(const ModelCard& card, const NetworkShape& shape);
+// Its halves, a file each.
+void export_autoencoder(Autoencoder& network, const NetworkShape& shape,
+                        const std::filesystem::path& encoder, const std::filesystem::path& decoder);
+
+// The card of a teacher as JSON, its weights in a file beside it; the words of captions are `y`'s
+// place.
+std::string teacher_card_text(const ModelCard& card, const NetworkShape& shape,
+                              const std::vector<std::string>& vocabulary);
 
 }  // namespace bespoke

@@ -12,13 +12,18 @@ namespace bespoke {
 struct NetworkShape {
   std::vector<int64_t> sample;  // [channels, height, width] of images, [channels, length] of sounds
   int64_t classes = 0;          // one more class, the last, stands for none
+  // Of captions instead of classes: numbers 0 ... words, 0 for no word, so many of them.
+  int64_t words = 0, tokens = 0;
 
   bool is_sound() const { return sample.size() == 2; }
-  int64_t null_class() const { return classes; }
+  bool has_captions() const { return words > 0; }
+  // What stands for no condition, in every number of it.
+  int64_t null() const { return has_captions() ? 0 : classes; }
 };
 
-// A network that is trained here: x [batch, *sample], t [batch], y [batch] int64 -> as x. t is
-// given as float32 or wider whatever the precision of the weights, which x has too.
+// A network that is trained here: x [batch, *sample], t [batch], y int64 -> as x, where y is
+// [batch] classes or [batch, tokens] of captions. t is given as float32 or wider whatever the
+// precision of the weights, which x has too.
 //
 // A network is exported by recording one call, so forward may make no tensor out of nothing (it
 // would stay on the device of the recording) and may not read the batch size (reshape with -1

@@ -34,10 +34,13 @@ torch::Tensor path_table(const ModelCard& card) {
   return table.to(torch::kFloat);
 }
 
-torch::Tensor drop_classes(const torch::Tensor& labels, int64_t null_class, double probability) {
+// Whole captions: all of a sample's numbers, or none.
+torch::Tensor drop_conditions(const torch::Tensor& labels, int64_t null, double probability) {
+  std::vector<int64_t> sizes(static_cast<size_t>(labels.dim()), 1);
+  sizes[0] = labels.size(0);
   const torch::Tensor dropped =
-      torch::rand(labels.sizes(), labels.options().dtype(torch::kFloat)) < probability;
-  return labels.masked_fill(dropped, null_class);
+      torch::rand(sizes, labels.options().dtype(torch::kFloat)) < probability;
+  return labels.masked_fill(dropped, null);
 }
 
 }  // namespace
@@ -54,9 +57,20 @@ Loss denoising_loss(TeacherPtr network, const ModelCard& card, const NetworkShap
     const auto row = table.index_select(0, drawn).unbind(1);
     const auto at = [&](size_t k) { return row[k].view(column); };
     const torch::Tensor x = at(1) * (at(2) * data + at(3) * noise);
-    const torch::Tensor y = drop_classes(batch.labels, shape.null_class(), class_dropout);
+    const torch::Tensor y = drop_conditions(batch.labels, shape.null(), class_dropout);
     const torch::Tensor answer = network->forward(x.to(dtype), row[0], y).to(torch::kFloat);
     return torch::mse_loss(answer, at(4) * data + at(5) * noise);
+  };
+}
+
+Loss reconstruction_loss(std::shared_ptr<Autoencoder> network, torch::ScalarType dtype) {
+  constexpr double kNoise = 0.05, kSmall = 1e-3;
+  return [=](const Batch& batch) {
+    const torch::Tensor z = network->encoder().forward(batch.samples.to(dtype));
+    const torch::Tensor back =
+        network->decoder().forward(z + kNoise * torch::randn_like(z)).to(torch::kFloat);
+    return torch::mse_loss(back, batch.samples) + torch::l1_loss(back, batch.samples) +
+           kSmall * z.to(torch::kFloat).square().mean();
   };
 }
 

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "bespoke/model/card.h"
+#include "teachers/autoencoder.h"
 #include "teachers/classifier.h"
 #include "teachers/examples.h"
 #include "teachers/network.h"
@@ -18,6 +19,10 @@ using Loss = std::function<torch::Tensor(const Batch&)>;
 // uniform on (0, 1), and the class is dropped with probability `class_dropout`, for guidance.
 Loss denoising_loss(TeacherPtr network, const ModelCard& card, const NetworkShape& shape,
                     double class_dropout, torch::Device device, torch::ScalarType dtype);
+
+// How far the samples are from what comes back, in mean absolute and mean squared difference;
+// latents are kept small, and a little noise on them keeps decoding smooth.
+Loss reconstruction_loss(std::shared_ptr<Autoencoder> network, torch::ScalarType dtype);
 
 // Cross entropy of the class.
 Loss class_loss(std::shared_ptr<Classifier> network, torch::ScalarType dtype);

@@ -121,8 +121,10 @@ class Transformer : public TeacherNetwork {
   Transformer(const NetworkShape& shape, const TransformerOptions& options)
       : patches_(shape, options.patch), width_(options.width), channels_(shape.sample[0]) {
     const auto hidden = static_cast<int64_t>(options.mlp_ratio * static_cast<double>(width_));
-    condition_ = register_module("condition",
-                                 std::make_shared<ConditionEmbedding>(width_, shape.classes + 1));
+    condition_ = register_module("condition", std::make_shared<ConditionEmbedding>(width_, shape));
+    if (shape.has_captions()) {
+      caption_ = register_module("caption", std::make_shared<CaptionEmbedding>(width_, shape));
+    }
     enter_ = register_module("enter", nn::Linear(patches_.values(), width_));
     positions_ =
         register_parameter("positions", 0.02 * torch::randn({1, patches_.count(), width_}));
@@ -140,7 +142,9 @@ class Transformer : public TeacherNetwork {
                         const torch::Tensor& y) override {
     const torch::Tensor condition = torch::silu(condition_->forward(t, y));
     torch::Tensor tokens = enter_(patches_.take_apart(x)) + positions_;
+    if (caption_) tokens = torch::cat({tokens, caption_->forward(y)}, 1);
     for (const auto& block : blocks_) tokens = block->forward(tokens, condition);
+    if (caption_) tokens = tokens.slice(1, 0, patches_.count());
     const auto m = modulation_(condition).reshape({-1, 2, 1, width_}).unbind(1);
     const torch::Tensor out = patches_.put_together(leave_(modulate(norm_(tokens), m[0], m[1])));
     std::vector<int64_t> gains(static_cast<size_t>(x.dim()), 1);
@@ -153,6 +157,7 @@ class Transformer : public TeacherNetwork {
   Patches patches_;
   int64_t width_, channels_;
   std::shared_ptr<ConditionEmbedding> condition_;
+  std::shared_ptr<CaptionEmbedding> caption_;  // none where there are classes
   nn::Linear enter_ = nullptr, leave_ = nullptr, modulation_ = nullptr, skip_ = nullptr;
   torch::Tensor positions_;
   std::vector<std::shared_ptr<Block>> blocks_;

@@ -17,7 +17,8 @@ struct TransformerOptions {
 // A diffusion transformer over patches, with adaptive layer norms that begin as the identity
 // (Peebles & Xie, "Scalable Diffusion Models with Transformers"). It adds its input, scaled by a
 // learned function of time and class, to what it returns, so that a small width need not carry all
-// of the noise through every block.
+// of the noise through every block. The words of a caption are tokens beside the patches, which
+// attend to them.
 TeacherPtr make_transformer(const NetworkShape& shape, const TransformerOptions& options);
 
 }  // namespace bespoke

@@ -88,8 +88,8 @@ class UNet : public TeacherNetwork {
   UNet(const NetworkShape& shape, const UNetOptions& options)
       : shape_(shape), options_(options), window_{!shape.is_sound()}, width_(shape.sample.back()) {
     const int64_t channels = options.channels;
-    condition_ = register_module(
-        "condition", std::make_shared<ConditionEmbedding>(embedding(), shape.classes + 1));
+    condition_ =
+        register_module("condition", std::make_shared<ConditionEmbedding>(embedding(), shape));
     enter_ = register_module("enter", convolution(window_, shape.sample[0], channels));
     skips_ = {channels};
     build_down();

@@ -278,8 +278,8 @@ void add_check_command(CLI::App& app) {
       "  bespoke check model.json --cond text=prompts.safetensors --device cuda:0");
   command->add_option("MODEL", options->model.model, "a model card (model.json)")->required();
   options->model.add_running_to(*command);
-  command->add_option("--cond", options->conditions,
-                      "condition NAME=VALUE; default: every class in turn");
+  add_condition_options(*command, options->conditions,
+                        "condition NAME=VALUE; default: every class in turn");
   command->add_option(
       "--count", options->count,
       "samples drawn per declaration tried (default: 4), or taken from --data (16)");

@@ -114,6 +114,10 @@ ConditionDeals deal_conditions(const std::vector<ConditionCard>& known,
     } else if (is_given) {
       deal.rows = condition_rows(condition, found->second);
       deal.policy = describe_rows(condition, found->second, deal.rows);
+    } else if (condition.is_text()) {
+      throw usage_error(
+          "the model draws what it is told; give --prompts FILE.txt, with prompts of the kind that "
+          "the solver is for, one a line");
     } else {
       deal.rows = default_rows(condition);
       deal.policy = condition.name + " = none";
@@ -277,10 +281,11 @@ void add_pairs_command(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--tolerance", options->tolerance, "of the reference, relative and absolute")
       ->capture_default_str();
-  command->add_option("--cond", options->conditions,
-                      "condition NAME=VALUE: 'random', the default, draws a class for each pair; "
-                      "a list of classes (y=0-9) and the rows of a tensor (text=FILE.safetensors"
-                      "[:KEY] or FILE.npy) are dealt out in turn, from the first in either split");
+  add_condition_options(
+      *command, options->conditions,
+      "condition NAME=VALUE: 'random', the default, draws a class for each pair; "
+      "a list of classes (y=0-9) and the rows of a tensor (text=FILE.safetensors"
+      "[:KEY] or FILE.npy) are dealt out in turn, from the first in either split");
   command
       ->add_option("--seed", options->seed,
                    "training pair i starts from noise (seed, i); 0 is left to sample and compare")

@@ -19,12 +19,15 @@
 #include "bespoke/model/guidance.h"
 #include "bespoke/model/torchscript.h"
 #include "bespoke/sample/reference.h"
+#include "bespoke/tensor/errors.h"
 #include "commands/commands.h"
+#include "options/condition_options.h"
 #include "options/model_options.h"
 #include "options/train_options.h"
 #include "runs/run_folder.h"
 #include "runs/train_run.h"
 #include "teachers/export.h"
+#include "teachers/latent_space.h"
 
 namespace bespoke {
 
@@ -69,25 +72,38 @@ TrainOptions resolve_device(const TrainCommandOptions& options) {
   return train;
 }
 
-// What the model makes of the same noise each time, a column for each class. Solved roughly, which
-// the eye does not see.
-void write_sample_grid(const std::filesystem::path& card_file, const NetworkShape& shape,
+// Of the first classes or captions, a column each.
+torch::Tensor shown_conditions(const NetworkShape& shape, const std::optional<Captions>& captions) {
+  constexpr int64_t kColumns = 10;
+  if (captions) return captions->tokens.slice(0, 0, kColumns);
+  return torch::arange(std::min(shape.classes, kColumns), torch::kLong);
+}
+
+// What the model makes of the same noise each time, a column for each condition. Solved roughly,
+// which the eye does not see.
+void write_sample_grid(const std::filesystem::path& card_file, const torch::Tensor& conditions,
                        torch::Device device, const std::filesystem::path& base) {
   constexpr int64_t kRows = 8;
   constexpr double kGuidance = 1, kTolerance = 1e-2;
   torch::NoGradGuard no_grad;
   const ModelCard card = read_model_card(card_file);
-  const int64_t columns = std::min<int64_t>(shape.classes, 10), count = kRows * columns;
+  const int64_t columns = conditions.size(0), count = kRows * columns;
+  const ConditionCard& condition = card.conditions.front();
   const ModelPtr model = guided_model(load_torchscript(card, {device, torch::kFloat}), kGuidance,
-                                      {{"y", torch::full({1}, shape.null_class(), torch::kLong)}});
-  const torch::Tensor y = torch::arange(count, torch::kLong).remainder(columns);
+                                      {{condition.name, null_value(condition)}});
   ReferenceOptions options;
   options.tolerances = {kTolerance, kTolerance};
   const torch::Tensor x =
-      reference(model, starting_noise(*model, 0, 0, count).to(device, torch::kFloat), {{"y", y}},
-                options)
+      reference(model, starting_noise(*model, 0, 0, count).to(device, torch::kFloat),
+                {{condition.name, repeat_rows(conditions, 0, count)}}, options)
           .x.to(torch::kCPU, torch::kFloat);
-  if (!shape.is_sound()) {
+  if (card.decoder) {
+    const Decoder decoder(*card.decoder, {torch::kCPU, torch::kFloat});
+    write_png(base.string() + ".png",
+              image_grid(to_bytes(decoder.decode(x), -1, 1), {columns, 2, 2}));
+    return;
+  }
+  if (card.sample_rate == 0) {
     write_png(base.string() + ".png", image_grid(to_bytes(x, -1, 1), {columns, 2, 2}));
     return;
   }
@@ -175,11 +191,45 @@ int64_t weight_count(const torch::nn::Module& network) {
   return count;
 }
 
+std::optional<Captions> captions_of(const TrainCommandOptions& options, const Dataset& data) {
+  if (options.captions.empty()) return std::nullopt;
+  Captions captions = read_captions(options.captions, data.samples.size(0));
+  fmt::print("captions of up to {} words, {} different ones\n", captions.tokens.size(1),
+             captions.words.size());
+  return captions;
+}
+
+// The data as the autoencoder encodes it, if there is one; the card gets its decoder.
+Dataset encoded(const TrainCommandOptions& options, const TrainOptions& train_options,
+                const Dataset& data, ModelCard& card) {
+  if (options.latents.empty()) return data;
+  constexpr double kRange = 4;  // standard deviations
+  const LatentSpace space = read_latent_space(options.latents);
+  Dataset latents = data;
+  latents.samples =
+      encode_samples(space, Examples(data, train_options.device), train_options.device);
+  card.decoder = space.decoder;
+  card.least = -kRange;
+  card.most = kRange;
+  fmt::print("latents of {}\n", fmt::join(space.shape, "x"));
+  return latents;
+}
+
+// Beside the model, so that its card finds it.
+void copy_decoder(ModelCard& card, const std::filesystem::path& folder) {
+  if (!card.decoder) return;
+  const auto weights = folder / "decoder.pt";
+  write_file_atomically(weights, read_file(card.decoder->weights));
+  card.decoder->weights = weights;
+}
+
 void train_teacher(const TrainCommandOptions& options, const TrainOptions& train_options,
                    const Dataset& data) {
-  const Examples examples(data, train_options.device);
+  const std::optional<Captions> captions = captions_of(options, data);
+  ModelCard card = card_to_train(options, data.sample_rate);
+  const Examples examples(encoded(options, train_options, data, card), train_options.device,
+                          captions);
   const NetworkShape shape = examples.shape();
-  const ModelCard card = card_to_train(options, data.sample_rate);
   const TeacherPtr network = make_teacher(options, shape);
   const TeacherPtr averaged = make_teacher(options, shape);  // on the CPU, where it is recorded
   fmt::print("{} of {:.2f} million weights, {} on the {} path\n", options.network,
@@ -190,10 +240,12 @@ void train_teacher(const TrainCommandOptions& options, const TrainOptions& train
   const auto write_model = [&](const AdamWState& state) {
     set_weights(*averaged, state.average.to(torch::kCPU));
     export_teacher(*averaged, shape, card.weights);
-    write_file_atomically(card_file, teacher_card_text(card, shape));
+    write_file_atomically(
+        card_file,
+        teacher_card_text(card, shape, captions ? captions->words : std::vector<std::string>()));
   };
   const auto show_samples = [&](int64_t step) {
-    write_sample_grid(card_file, shape, train_options.device,
+    write_sample_grid(card_file, shown_conditions(shape, captions), train_options.device,
                       folder / fmt::format("samples-{:06d}", step));
   };
   const auto show = [&](const AdamWState& state, int64_t step) {
@@ -203,11 +255,56 @@ void train_teacher(const TrainCommandOptions& options, const TrainOptions& train
   const Loss loss = denoising_loss(network, card, shape, options.class_dropout,
                                    train_options.device, train_options.dtype);
   const FolderLock lock = claim(options, train_options);
+  copy_decoder(card, folder);
   const AdamWState state =
       train_with_progress(options, train_options, examples, {network, loss, show});
   write_model(state);
   try_to_show([&] { show_samples(state.step); });
   fmt::print("wrote {} and {}\n", card_file.string(), card.weights.string());
+}
+
+torch::Tensor reconstructed(Autoencoder& network, const torch::Tensor& x) {
+  return network.decoder().forward(network.encoder().forward(x));
+}
+
+// Originals above what comes back of them.
+void write_reconstructions(Autoencoder& network, const Examples& examples,
+                           const std::filesystem::path& path) {
+  constexpr int64_t kShown = 10;
+  torch::NoGradGuard no_grad;
+  const torch::Tensor x = examples.slice(0, std::min(kShown, examples.count())).samples.cpu();
+  const torch::Tensor both = torch::cat({x, reconstructed(network, x)});
+  write_png(path, image_grid(to_bytes(both, -1, 1), {x.size(0), 2, 2}));
+}
+
+double reconstruction_psnr(Autoencoder& network, const Examples& examples) {
+  constexpr int64_t kMeasured = 512;
+  torch::NoGradGuard no_grad;
+  const torch::Tensor x = examples.slice(0, std::min(kMeasured, examples.count())).samples.cpu();
+  return mean_psnr(reconstructed(network, x), x);
+}
+
+void train_autoencoder(const TrainCommandOptions& options, const TrainOptions& train_options,
+                       const Dataset& data, const std::optional<Dataset>& test) {
+  const Examples examples(data, train_options.device);
+  const NetworkShape shape = examples.shape();
+  const auto network = std::make_shared<Autoencoder>(shape, options.autoencoder);
+  const auto averaged = std::make_shared<Autoencoder>(shape, options.autoencoder);
+  fmt::print("autoencoder of {:.2f} million weights, latents of {}\n",
+             1e-6 * static_cast<double>(weight_count(*network)),
+             fmt::join(network->latent_shape(), "x"));
+  const FolderLock lock = claim(options, train_options);
+  const AdamWState state =
+      train_with_progress(options, train_options, examples,
+                          {network, reconstruction_loss(network, train_options.dtype),
+                           [](const AdamWState&, int64_t) {}});
+  set_weights(*averaged, state.average.to(torch::kCPU));
+  const std::filesystem::path folder = options.output;
+  const Examples measured(test ? *test : data, torch::kCPU);
+  write_latent_space(*averaged, shape, Examples(data, torch::kCPU), folder);
+  try_to_show([&] { write_reconstructions(*averaged, measured, folder / "reconstructions.png"); });
+  fmt::print("{:.1f} dB on {} examples; wrote {}\n", reconstruction_psnr(*averaged, measured),
+             test ? "test" : "training", (folder / "autoencoder.json").string());
 }
 
 void train_classifier(const TrainCommandOptions& options, const TrainOptions& train_options,
@@ -261,6 +358,8 @@ void run_train(const TrainCommandOptions& options) {
   torch::manual_seed(options.train.seed);
   if (options.is_classifier()) {
     train_classifier(options, train_options, data, test);
+  } else if (options.is_autoencoder()) {
+    train_autoencoder(options, train_options, data, test);
   } else {
     train_teacher(options, train_options, data);
   }

@@ -3,15 +3,34 @@
 #include <fmt/ranges.h>
 #include <torch/torch.h>
 
+#include <algorithm>
+
 #include "bespoke/base/error.h"
+#include "bespoke/base/file.h"
 #include "bespoke/base/text.h"
 #include "bespoke/io/tensor_file.h"
+#include "bespoke/model/vocabulary.h"
 
 namespace bespoke {
 
 using namespace detail;
 
 namespace {
+
+constexpr char kPrompt[] = "prompt";
+
+bool is_prompt_file(const std::string& text) {
+  return std::filesystem::path(text).extension() == ".txt" && text.find(' ') == std::string::npos;
+}
+
+std::vector<std::string> read_prompts(const std::filesystem::path& path) {
+  std::vector<std::string> prompts;
+  for (const auto& line : split(read_text_file(path), '\n')) {
+    if (!caption_words(line).empty()) prompts.push_back(line);
+  }
+  if (prompts.empty()) throw bad_input("{} holds no prompts; give one a line", path.string());
+  return prompts;
+}
 
 const ConditionCard& find_condition(const std::vector<ConditionCard>& known,
                                     const std::string& name) {
@@ -20,6 +39,10 @@ const ConditionCard& find_condition(const std::vector<ConditionCard>& known,
     if (condition.name == name) return condition;
     names.push_back(condition.name);
   }
+  const auto text = std::find_if(known.begin(), known.end(), [](const ConditionCard& condition) {
+    return condition.is_text();
+  });
+  if (name == kPrompt && text != known.end()) return *text;
   if (names.empty()) {
     throw usage_error("this model has no conditions, found --cond {}; leave it out", name);
   }
@@ -52,6 +75,20 @@ torch::Tensor with_batch(const ConditionCard& condition, const torch::Tensor& te
                   fmt::join(condition.shape, ", "), fmt::join(condition.shape, ", "));
 }
 
+// One prompt, or a file of prompts, one a line.
+torch::Tensor prompt_rows(const ConditionCard& condition, const std::string& text) {
+  const Vocabulary vocabulary(condition.vocabulary);
+  const int64_t length = condition.shape.front();
+  std::vector<int64_t> tokens;
+  int64_t count = 0;
+  for (const auto& prompt : is_prompt_file(text) ? read_prompts(text) : std::vector{text}) {
+    const auto row = vocabulary.tokens(prompt, length);
+    tokens.insert(tokens.end(), row.begin(), row.end());
+    ++count;
+  }
+  return torch::tensor(tokens, torch::kLong).reshape({count, length});
+}
+
 torch::Tensor read_rows(const ConditionCard& condition, const std::string& text) {
   const bool whole = !condition.is_tensor() || condition.integer;
   if (is_tensor_file(text)) {
@@ -63,6 +100,7 @@ torch::Tensor read_rows(const ConditionCard& condition, const std::string& text)
     }
     return with_batch(condition, tensor, text);
   }
+  if (condition.is_text()) return prompt_rows(condition, text);
   if (condition.is_tensor()) {
     throw usage_error("the condition {} is a tensor; give --cond {}=FILE.safetensors or FILE.npy",
                       condition.name, condition.name);
@@ -71,6 +109,18 @@ torch::Tensor read_rows(const ConditionCard& condition, const std::string& text)
 }
 
 }  // namespace
+
+void add_condition_options(CLI::App& command, std::vector<std::string>& conditions,
+                           const std::string& help) {
+  command.add_option("--cond", conditions, help);
+  const auto prompt = [&conditions](const std::string& text) {
+    conditions.push_back(fmt::format("{}={}", kPrompt, text));
+  };
+  command.add_option_function<std::string>("--prompt", prompt,
+                                           "what to draw, in words that the model knows");
+  command.add_option_function<std::string>("--prompts", prompt,
+                                           "a .txt file of prompts, one a line, in turn");
+}
 
 torch::Tensor null_value(const ConditionCard& condition) {
   if (!condition.is_tensor()) return torch::full({1}, condition.null, torch::kLong);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -8,6 +9,11 @@
 #include "bespoke/model/model.h"
 
 namespace bespoke {
+
+// --cond with this text of help, and --prompt and --prompts, which are --cond of the words that a
+// model is conditioned on.
+void add_condition_options(CLI::App& command, std::vector<std::string>& conditions,
+                           const std::string& help);
 
 // What the card says stands for "no condition", with a batch of one.
 torch::Tensor null_value(const ConditionCard& condition);

@@ -1,4 +1,5 @@
 #include "options/distill_options.h"
+#include "options/condition_options.h"
 
 #include <algorithm>
 
@@ -41,8 +42,8 @@ FamilyPtr make_family(const DistillCommandOptions& options, int nfe) {
 }  // namespace
 
 void DistillCommandOptions::add_to(CLI::App& command) {
-  command.add_option("--cond", conditions,
-                     "conditions of the pairs, where they are made now: as for 'bespoke pairs'");
+  add_condition_options(command, conditions,
+                        "conditions of the pairs, where they are made now: as for 'bespoke pairs'");
   command.add_option("--pairs", pairs,
                      "folder made by 'bespoke pairs'; default: made now, in memory, for adam in "
                      "the run's folder");

@@ -10,6 +10,7 @@
 #include "bespoke/base/text.h"
 #include "bespoke/io/tensor_file.h"
 #include "bespoke/model/guidance.h"
+#include "bespoke/model/vocabulary.h"
 #include "options/condition_options.h"
 #include "options/number_checks.h"
 
@@ -100,13 +101,30 @@ std::string origin(const SamplesOptions& options) {
                                : fmt::format("of seeds {}", options.seeds);
 }
 
+std::vector<std::string> prompts_of(const std::vector<ConditionCard>& known,
+                                    const Conditions& conditions) {
+  std::vector<std::string> prompts;
+  for (const auto& condition : known) {
+    if (!condition.is_text()) continue;
+    const Vocabulary vocabulary(condition.vocabulary);
+    for (const auto& row : conditions.at(condition.name).unbind(0)) {
+      const torch::Tensor tokens = row.contiguous();
+      const auto* first = tokens.data_ptr<int64_t>();
+      prompts.push_back(vocabulary.caption({first, first + tokens.numel()}));
+    }
+    break;
+  }
+  return prompts;
+}
+
 }  // namespace
 
 void SamplesOptions::add_to(CLI::App& command) {
-  command.add_option("--cond", conditions,
-                     "condition NAME=VALUE: a class, a list that repeats over the samples "
-                     "(class=0-9), or a tensor (text=FILE.safetensors[:KEY] or FILE.npy), one per "
-                     "sample or shared");
+  add_condition_options(
+      command, conditions,
+      "condition NAME=VALUE: a class, a list that repeats over the samples "
+      "(class=0-9), or a tensor (text=FILE.safetensors[:KEY] or FILE.npy), one per "
+      "sample or shared");
   command
       .add_option("--count", count, "number of samples; default 64, or all of --seeds or --noise")
       ->check(positive_number());
@@ -127,6 +145,7 @@ ChosenSamples choose_samples(const OpenModel& open, const SamplesOptions& option
     chosen.labels.push_back(fmt::format("{:06}", i));
   }
   chosen.conditions = read_conditions(open.card.conditions, options.conditions, chosen.count());
+  chosen.prompts = prompts_of(open.card.conditions, chosen.conditions);
   if (open.guidance.range) {
     chosen.conditions[kGuidanceCondition] =
         choose_weights(options, *open.guidance.range, chosen.count());

@@ -27,6 +27,8 @@ struct ChosenSamples {
   Conditions conditions;            // of all samples, with their weights where guidance is a range
   std::string title;                // what figures printed about them are of
   std::vector<std::string> labels;  // one per sample, for file names: its seed or number
+  // One per sample of a model that is told what to draw, in the words it knows; none otherwise.
+  std::vector<std::string> prompts;
 
   int64_t count() const { return noise.size(0); }
 };

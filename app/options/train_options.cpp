@@ -13,8 +13,9 @@ namespace {
 void add_network_options(CLI::App& command, TrainCommandOptions& options) {
   command
       .add_option("--network", options.network,
-                  "transformer over patches, unet, or classifier (features for Fréchet distances)")
-      ->check(CLI::IsMember({"transformer", "unet", "classifier"}))
+                  "transformer over patches, unet, autoencoder (for --latents), or classifier "
+                  "(features for Fréchet distances)")
+      ->check(CLI::IsMember({"transformer", "unet", "autoencoder", "classifier"}))
       ->capture_default_str();
   auto& transformer = options.transformer;
   command.add_option("--patch", transformer.patch, "transformer: side of a patch")
@@ -33,6 +34,18 @@ void add_network_options(CLI::App& command, TrainCommandOptions& options) {
       ->check(positive_number())
       ->capture_default_str();
   auto& unet = options.unet;
+  auto& autoencoder = options.autoencoder;
+  command.add_option("--latent-channels", autoencoder.latents, "autoencoder: channels of a latent")
+      ->check(positive_number())
+      ->capture_default_str();
+  command.add_option("--levels", autoencoder.levels, "autoencoder: each halves height and width")
+      ->check(positive_number())
+      ->capture_default_str();
+  command
+      .add_option("--autoencoder-channels", autoencoder.channels,
+                  "autoencoder: channels at full resolution")
+      ->check(positive_number())
+      ->capture_default_str();
   command.add_option("--channels", unet.channels, "unet: channels at full resolution")
       ->check(positive_number())
       ->capture_default_str();
@@ -93,6 +106,11 @@ void add_training_options(CLI::App& command, TrainOptions& train) {
 void TrainCommandOptions::add_to(CLI::App& command) {
   command.add_option("--data", data, "folder, zip or .safetensors of images or sounds; repeatable")
       ->required();
+  command.add_option("--latents", latents,
+                     "folder of an autoencoder: train on what it makes of the data");
+  command.add_option("--captions", captions,
+                     "transformer: a file with a caption a line, one for each image in its order, "
+                     "instead of classes");
   add_decode_option(command);
   command.add_option("--size", size, "width of images or length of sounds (default: as they are)")
       ->check(positive_number());
@@ -101,7 +119,8 @@ void TrainCommandOptions::add_to(CLI::App& command) {
   add_network_options(command, *this);
   add_loss_options(command, *this);
   add_training_options(command, train);
-  command.add_option("--test", test, "classifier: data whose classes it is tested on at the end");
+  command.add_option("--test", test,
+                     "classifier and autoencoder: data that it is tested on at the end");
   command
       .add_option("--grid-every", grid_every, "steps between sample grids (default: at the end)")
       ->check(positive_number());
@@ -122,15 +141,23 @@ void TrainCommandOptions::check() const {
     throw usage_error("--warmup {} leaves nothing of --steps {}; give fewer", train.warmup,
                       train.steps);
   }
-  if (!test.empty() && !is_classifier()) {
-    throw usage_error("--test is for --network classifier only");
+  if (!test.empty() && is_teacher()) {
+    throw usage_error("--test is for --network classifier and autoencoder");
   }
-  if (!is_classifier()) card_to_train(*this, 0);  // the schedule and prediction have names we know
+  if (!captions.empty() && network != "transformer") {
+    throw usage_error("--captions is for --network transformer only");
+  }
+  if (!latents.empty() && !is_teacher()) {
+    throw usage_error("--latents is for --network transformer and unet");
+  }
+  if (is_teacher()) card_to_train(*this, 0);  // the schedule and prediction have names we know
 }
 
 nlohmann::json TrainCommandOptions::resolved() const {
   nlohmann::json json = {{"data", data},
                          {"size", size},
+                         {"latents", latents},
+                         {"captions", captions},
                          {"network", network},
                          {"steps", train.steps},
                          {"batch", train.batch},
@@ -154,7 +181,12 @@ nlohmann::json TrainCommandOptions::resolved() const {
                     {"blocks", unet.blocks},
                     {"attention", unet.attention}};
   }
-  if (!is_classifier()) {
+  if (is_autoencoder()) {
+    json["autoencoder"] = {{"channels", autoencoder.channels},
+                           {"latents", autoencoder.latents},
+                           {"levels", autoencoder.levels}};
+  }
+  if (is_teacher()) {
     json["schedule"] = schedule;
     json["prediction"] = prediction;
     json["class_dropout"] = class_dropout;

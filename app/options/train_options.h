@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bespoke/model/card.h"
+#include "teachers/autoencoder.h"
 #include "teachers/trainer.h"
 #include "teachers/transformer.h"
 #include "teachers/unet.h"
@@ -16,11 +17,14 @@ namespace bespoke {
 // The options of `bespoke train`.
 struct TrainCommandOptions {
   std::vector<std::string> data;
-  std::string test;  // of a classifier
-  int64_t size = 0;  // as the data has it
+  std::string latents;   // folder of an autoencoder; none: the samples themselves
+  std::string captions;  // none: the classes of the data
+  std::string test;      // of a classifier
+  int64_t size = 0;      // as the data has it
   std::string network = "transformer";
   TransformerOptions transformer;
   UNetOptions unet;
+  AutoencoderOptions autoencoder;
   std::string schedule = "fm-ot", prediction = "velocity";
   double class_dropout = 0.2;
   TrainOptions train;
@@ -35,6 +39,8 @@ struct TrainCommandOptions {
   // Everything that can be wrong before the data is read.
   void check() const;
   bool is_classifier() const { return network == "classifier"; }
+  bool is_autoencoder() const { return network == "autoencoder"; }
+  bool is_teacher() const { return !is_classifier() && !is_autoencoder(); }
   // What they say of the result: all but the precision, which the device decides too.
   nlohmann::json resolved() const;
 };

@@ -20,16 +20,17 @@ bool is_image(const torch::Tensor& samples) {
 std::vector<std::string> write_images(const std::filesystem::path& folder,
                                       const ChosenSamples& chosen, const torch::Tensor& bytes,
                                       const std::map<std::string, std::string>& parameters) {
-  PngText text(parameters.begin(), parameters.end());
+  const PngText text(parameters.begin(), parameters.end());
   GridOptions grid;
   constexpr int64_t kSmall = 64;  // shown larger, or nothing can be seen
   grid.zoom = bytes.size(3) <= kSmall ? 2 : 1;
   write_png(folder / "grid.png", image_grid(bytes, grid), text);
-  text.emplace_back("sample", "");
   for (int64_t i = 0; i < bytes.size(0); ++i) {
-    const std::string& label = chosen.labels[static_cast<size_t>(i)];
-    text.back().second = label;
-    write_png(folder / (label + ".png"), bytes[i], text);
+    const auto k = static_cast<size_t>(i);
+    PngText own = text;
+    own.emplace_back("sample", chosen.labels[k]);
+    if (!chosen.prompts.empty()) own.emplace_back("prompt", chosen.prompts[k]);
+    write_png(folder / (chosen.labels[k] + ".png"), bytes[i], own);
   }
   return {"grid.png",
           fmt::format("{}.png ... {}.png", chosen.labels.front(), chosen.labels.back())};

@@ -28,6 +28,7 @@
 #include "bespoke/model/model.h"
 #include "bespoke/model/script_sampler.h"
 #include "bespoke/model/torchscript.h"
+#include "bespoke/model/vocabulary.h"
 #include "bespoke/recipe/distill_model.h"
 #include "bespoke/recipe/pair_manifest.h"
 #include "bespoke/recipe/pair_store.h"

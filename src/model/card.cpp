@@ -6,6 +6,7 @@
 #include "bespoke/base/file.h"
 #include "bespoke/base/json_checks.h"
 #include "bespoke/base/text.h"
+#include "bespoke/model/vocabulary.h"
 #include "bespoke/path/guidance_weight.h"
 
 namespace bespoke {
@@ -40,9 +41,16 @@ ConditionCard read_class_condition(const json& condition, const std::string& whe
   return card;
 }
 
+std::vector<std::string> read_vocabulary(const json& list, const std::string& where) {
+  require(list.is_array() && !list.empty(), where, "must be a list of words");
+  std::vector<std::string> words;
+  for (const auto& word : list) words.push_back(text_value(word, where));
+  return Vocabulary(words).words();
+}
+
 ConditionCard read_tensor_condition(const json& condition, const std::string& where,
                                     const std::filesystem::path& folder) {
-  check_keys(condition, {"name", "shape"}, {"dtype", "null"}, where);
+  check_keys(condition, {"name", "shape"}, {"dtype", "null", "vocabulary"}, where);
   ConditionCard card;
   card.shape = read_shape(condition["shape"], where + ".shape");
   if (condition.contains("dtype")) {
@@ -54,6 +62,11 @@ ConditionCard read_tensor_condition(const json& condition, const std::string& wh
     const std::string null = text_value(condition["null"], where + ".null");
     card.zero_null = null == "zeros";
     if (!card.zero_null) card.null_file = folder / null;
+  }
+  if (condition.contains("vocabulary")) {
+    card.vocabulary = read_vocabulary(condition["vocabulary"], where + ".vocabulary");
+    require(card.integer && card.shape.size() == 1, where + ".vocabulary",
+            "is of a list of tokens: \"dtype\": \"int64\" and one size in \"shape\"");
   }
   return card;
 }

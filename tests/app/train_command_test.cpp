@@ -7,6 +7,8 @@
 #include "bespoke/base/file.h"
 #include "bespoke/base/folder_lock.h"
 #include "bespoke/io/dataset.h"
+#include "bespoke/io/png.h"
+#include "bespoke/io/safetensors.h"
 #include "command_line.h"
 
 namespace bespoke {
@@ -23,6 +25,10 @@ class TrainCommand : public CommandLine {
     data.labels = torch::arange(16, torch::kLong).remainder(2);
     data.classes = {"cat", "dog"};
     write_dataset(folder_ / "data.safetensors", data);
+  }
+
+  torch::Tensor samples_of(const std::string& name) const {
+    return read_safetensors(folder_ / name / "samples.safetensors").tensors.at("samples");
   }
 
   const std::string small_ =
@@ -44,6 +50,61 @@ TEST_F(TrainCommand, WritesAModelThatOtherCommandsTake) {
                                 output);
     EXPECT_EQ(sampled.code, 0) << sampled.err;
   }
+}
+
+TEST_F(TrainCommand, LearnsCaptionsAndDrawsByPrompts) {
+  std::string captions;
+  for (int i = 0; i < 16; ++i) captions += i % 2 == 0 ? "A cat, on white\n" : "two small dogs\n";
+  write_file_atomically(folder_ / "captions.txt", captions);
+  const Outcome trained = run(small_ + "--steps 20 --captions captions.txt -o run");
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  EXPECT_NE(trained.out.find("captions of up to 4 words, 7 different ones"), std::string::npos)
+      << trained.out;
+  EXPECT_TRUE(is_file(folder_ / "run/samples-000020.png"));
+  const std::string sample = "sample --model run/model.json --solver euler --nfe 2 --count 3 ";
+  ASSERT_EQ(run(sample + "--prompt 'two cat on white' --guidance 2 -o one").code, 0);
+  ASSERT_EQ(run(sample + "--cond prompt='two cat on white' --guidance 2 -o same").code, 0);
+  write_file_atomically(folder_ / "prompts.txt", "two cat on white\n\na dogs\n");
+  ASSERT_EQ(run(sample + "--prompts prompts.txt --guidance 2 -o several").code, 0);
+  const auto one = samples_of("one");
+  EXPECT_TRUE(torch::equal(one, samples_of("same")));
+  EXPECT_TRUE(torch::equal(one[0], samples_of("several")[0]));
+  EXPECT_FALSE(torch::equal(one[1], samples_of("several")[1])) << "the second prompt";
+  EXPECT_TRUE(torch::equal(one[2], samples_of("several")[2])) << "in turn";
+  const PngText text = read_png(folder_ / "several/000001.png").text;
+  EXPECT_EQ(text.back(), (std::pair<std::string, std::string>{"prompt", "a dogs"}));
+  expect_failure(sample + "--prompt 'two cats' -o x", 2, "'cats' (did you mean 'cat'?)");
+  expect_failure(sample + "--prompt 'a a a a a' -o x", 2, "has 5 words, the model reads 4");
+  const std::string distill =
+      "distill --model run/model.json --nfe 2 --method fit --samples 8 --tolerance 1e-2 ";
+  expect_failure(distill + "-o x", 2, "give --prompts FILE.txt");
+  EXPECT_EQ(run(distill + "--prompts prompts.txt --guidance 1 -o fitted").code, 0);
+  write_file_atomically(folder_ / "few.txt", "a cat\n");
+  const Outcome few = run(small_ + "--steps 20 --captions few.txt -o other");
+  EXPECT_EQ(few.code, 3);
+  EXPECT_NE(few.err.find("1 captions for 16 samples"), std::string::npos) << few.err;
+  expect_failure(small_ + "--steps 20 --network unet --captions captions.txt -o other", 2,
+                 "--captions is for --network transformer only");
+}
+
+TEST_F(TrainCommand, LearnsLatentsOfAnAutoencoder) {
+  const Outcome encoder = run(small_ +
+                              "--network autoencoder --autoencoder-channels 8 --levels 1 "
+                              "--latent-channels 2 --steps 20 --test data.safetensors -o codes");
+  ASSERT_EQ(encoder.code, 0) << encoder.err;
+  EXPECT_NE(encoder.out.find("latents of 2x4x4"), std::string::npos) << encoder.out;
+  EXPECT_TRUE(is_file(folder_ / "codes/reconstructions.png"));
+  const Outcome trained = run(small_ + "--latents codes --steps 20 -o run");
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const Outcome sampled =
+      run("sample --model run/model.json --cond y=1 --solver euler --nfe 2 --count 2 -o samples");
+  ASSERT_EQ(sampled.code, 0) << sampled.err;
+  EXPECT_EQ(samples_of("samples").sizes().vec(), (std::vector<int64_t>{2, 2, 4, 4}));
+  EXPECT_EQ(read_png(folder_ / "samples/000000.png").image.size(1), 8) << "decoded";
+  const Outcome wrong = run(small_ + "--latents data.safetensors --steps 20 -o other");
+  EXPECT_EQ(wrong.code, 3);
+  EXPECT_NE(wrong.err.find("bespoke train --network autoencoder"), std::string::npos) << wrong.err;
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "other"));
 }
 
 TEST_F(TrainCommand, LearnsSoundsWhichReportsPlay) {

@@ -27,6 +27,7 @@ using testing::TemporaryFolder;
 
 const NetworkShape kImages = {{3, 16, 16}, 4};
 const NetworkShape kSounds = {{1, 64}, 3};
+const NetworkShape kCaptioned = {{3, 16, 16}, 0, 9, 5};
 
 struct Case {
   std::string name;
@@ -47,6 +48,7 @@ TeacherPtr small_unet(const NetworkShape& shape) {
 std::vector<Case> all_networks() {
   return {{"TransformerOnImages", kImages, small_transformer},
           {"TransformerOnSounds", kSounds, small_transformer},
+          {"TransformerOnCaptions", kCaptioned, small_transformer},
           {"UNetOnImages", kImages, small_unet},
           {"UNetOnSounds", kSounds, small_unet}};
 }
@@ -68,18 +70,25 @@ torch::Tensor batch_of(const NetworkShape& shape, int64_t batch) {
   return torch::randn(sizes);
 }
 
+// Classes 1, 2, 0, 1 ..., or captions of words that differ as much.
+torch::Tensor conditions_of(const NetworkShape& shape, int64_t batch) {
+  const torch::Tensor classes = torch::arange(1, batch + 1, torch::kLong).remainder(3);
+  if (!shape.has_captions()) return classes;
+  return (classes.unsqueeze(1) + torch::arange(shape.tokens, torch::kLong)).remainder(shape.words) +
+         1;
+}
+
 class Network : public ::testing::TestWithParam<Case> {};
 
 TEST_P(Network, AnswersWithTheShapeOfItsInputAndUsesAllOfIt) {
   const TeacherPtr network = awake(GetParam());
   const auto& shape = GetParam().shape;
   const torch::Tensor x = batch_of(shape, 3), t = torch::rand({3});
-  const torch::Tensor y = torch::tensor({0, 1, 2}, torch::kLong);
+  const torch::Tensor y = conditions_of(shape, 3);
   const torch::Tensor out = network->forward(x, t, y);
   EXPECT_EQ(out.sizes(), x.sizes());
   EXPECT_GT(relative_error(network->forward(x, t + 0.1, y), out), 1e-3);
-  EXPECT_GT(relative_error(network->forward(x, t, torch::full_like(y, shape.null_class())), out),
-            1e-3);
+  EXPECT_GT(relative_error(network->forward(x, t, torch::full_like(y, shape.null())), out), 1e-3);
   // Every place reaches every other: attention, or a U-Net's depth.
   torch::Tensor moved = x.clone();
   moved.reshape({3, shape.sample[0], -1}).select(2, 0) += 1;
@@ -91,7 +100,7 @@ TEST_P(Network, AnswersWithTheShapeOfItsInputAndUsesAllOfIt) {
 TEST_P(Network, DoesNotMixSamplesOfABatch) {
   const TeacherPtr network = awake(GetParam());
   const torch::Tensor x = batch_of(GetParam().shape, 4), t = torch::rand({4});
-  const torch::Tensor y = torch::tensor({0, 1, 2, 0}, torch::kLong);
+  const torch::Tensor y = conditions_of(GetParam().shape, 4);
   const torch::Tensor whole = network->forward(x, t, y);
   const torch::Tensor part = network->forward(x.slice(0, 1, 3), t.slice(0, 1, 3), y.slice(0, 1, 3));
   EXPECT_LT(relative_error(part, whole.slice(0, 1, 3)), 1e-5);
@@ -106,9 +115,16 @@ TEST_P(Network, IsTheSameFromItsFileForAnyBatch) {
   file.to(torch::kFloat);
   for (const int64_t batch : {1, 2, 5}) {
     const torch::Tensor x = batch_of(GetParam().shape, batch), t = torch::rand({batch});
-    const torch::Tensor y = torch::randint(3, {batch}, torch::kLong);
+    const torch::Tensor y = conditions_of(GetParam().shape, batch);
     EXPECT_LT(relative_error(file.forward({x, t, y}).toTensor(), network->forward(x, t, y)), 1e-6);
   }
+}
+
+TEST(CaptionedNetwork, HearsTheOrderOfWords) {
+  const TeacherPtr network = awake({"", kCaptioned, small_transformer});
+  const torch::Tensor x = batch_of(kCaptioned, 1), t = torch::rand({1});
+  const torch::Tensor y = conditions_of(kCaptioned, 1);
+  EXPECT_GT(relative_error(network->forward(x, t, y.flip(1)), network->forward(x, t, y)), 1e-4);
 }
 
 TEST_P(Network, CanBeExportedTwiceAndUsedAfterwards) {
@@ -128,7 +144,7 @@ TEST_P(Network, HasGradientsInSampleAndTimeFromItsFile) {
   file.to(torch::kDouble);
   const torch::Tensor x = batch_of(GetParam().shape, 1).to(torch::kDouble).requires_grad_();
   const torch::Tensor t = torch::full({1}, 0.4, torch::kDouble).requires_grad_();
-  const torch::Tensor y = torch::ones({1}, torch::kLong);
+  const torch::Tensor y = conditions_of(GetParam().shape, 1);
   const auto value = [&](const torch::Tensor& at, const torch::Tensor& time) {
     return file.forward({at, time, y}).toTensor().square().sum();
   };
@@ -182,14 +198,31 @@ TEST(TeacherCard, ReadsBackAsWhatWasTrained) {
   const TemporaryFolder folder;
   write_file_atomically(folder.path() / "model.pt", "weights");
   const ModelCard read =
-      parse_model_card(teacher_card_text(card, kSounds), folder.path() / "model.json");
+      parse_model_card(teacher_card_text(card, kSounds, {}), folder.path() / "model.json");
   EXPECT_EQ(read.name, "mine");
   EXPECT_EQ(read.prediction, Prediction::noise);
   EXPECT_EQ(read.schedule->name(), "vp");
   EXPECT_EQ(read.sample_shape, kSounds.sample);
   EXPECT_EQ(read.sample_rate, 8000);
   EXPECT_EQ(read.conditions.front().classes, kSounds.classes);
-  EXPECT_EQ(read.conditions.front().null, kSounds.null_class());
+  EXPECT_EQ(read.conditions.front().null, kSounds.null());
+}
+
+TEST(TeacherCard, HoldsTheWordsOfCaptionsAndTheDecoderOfLatents) {
+  ModelCard card;
+  card.format = "torchscript";
+  card.weights = "model.pt";
+  card.schedule = fm_ot_schedule();
+  card.decoder = DecoderCard{"decoder.pt", "", 1.5, -0.25, {3, 64, 64}};
+  const std::vector<std::string> words = {"a", "b", "c", "d", "e", "f", "g", "h", "i"};
+  const ModelCard read = parse_model_card(teacher_card_text(card, kCaptioned, words), "model.json");
+  EXPECT_EQ(read.conditions.front().vocabulary, words);
+  EXPECT_EQ(read.conditions.front().shape, std::vector<int64_t>{kCaptioned.tokens});
+  EXPECT_TRUE(read.conditions.front().has_null());
+  ASSERT_TRUE(read.decoder);
+  EXPECT_EQ(read.decoder->scale, 1.5);
+  EXPECT_EQ(read.decoder->shift, -0.25);
+  EXPECT_EQ(read.decoder->sample_shape, (std::vector<int64_t>{3, 64, 64}));
 }
 
 }  // namespace

@@ -114,8 +114,8 @@ TEST(DenoisingLoss, WithholdsTheClassAsOftenAsAsked) {
   const Loss loss = loss_of(
       card_for(Prediction::velocity, fm_ot_schedule()),
       [&](const auto& x, const auto&, const auto& y) {
-        dropped = y.eq(kDots.null_class()).sum().template item<int64_t>();
-        EXPECT_TRUE((y.eq(kDots.null_class()) | y.eq(0)).all().template item<bool>());
+        dropped = y.eq(kDots.null()).sum().template item<int64_t>();
+        EXPECT_TRUE((y.eq(kDots.null()) | y.eq(0)).all().template item<bool>());
         return torch::zeros_like(x);
       },
       0.2);

@@ -23,8 +23,11 @@ struct ConditionCard {
   bool integer = false;             // int64, otherwise in the model's precision
   bool zero_null = false;           // "no condition" is all zeros
   std::filesystem::path null_file;  // or the tensor in this file
+  // Of text, a tensor of so many tokens: the words it may have, as Vocabulary numbers them.
+  std::vector<std::string> vocabulary;
 
   bool is_tensor() const { return classes == 0; }
+  bool is_text() const { return !vocabulary.empty(); }
   bool has_null() const { return null >= 0 || zero_null || !null_file.empty(); }
 };
 
