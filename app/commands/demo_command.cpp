@@ -75,7 +75,7 @@ void run_demo(const DemoCommandOptions& options) {
   forget_invocations();  // a report names the commands below instead
   fmt::print(
       "Bespoke makes a small image model, {}, sample faster: 8 model evaluations instead of\n"
-      "about eighty, with a solver made for it. A minute on two CPU cores.\n",
+      "about eighty, with a solver made for it. Two minutes on two CPU cores.\n",
       options.model);
   run_step(
       "1. The model's own samples, by an adaptive solver; a solver of 8 evaluations fitted to "
