@@ -2,7 +2,7 @@
 """What fit_pipeline gains inside pipelines of diffusers, beside diffusers' own schedulers.
 
     python3 bench/diffusers_proof.py embedded                      # models/cifar10-eps-vp
-    python3 bench/diffusers_proof.py unet flow --models models    # of bench/diffusers_train.py
+    python3 bench/diffusers_proof.py unet flow --models models     # of bench/diffusers_train.py
 
 Prints a table of PSNR for each: a network that comes with the sources and a UNet2DModel in a
 DDPMPipeline, an SD3Transformer2DModel in a StableDiffusion3Pipeline. Each scheduler of diffusers

@@ -123,7 +123,7 @@ def train(model, loss_of, images, labels, seconds, batch, rate, folder):
         chosen = torch.randint(len(images), (batch,), device=device)
         x = images[chosen].float() / 127.5 - 1
         x = torch.where(torch.rand(batch, 1, 1, 1, device=device) < 0.5, x.flip(3), x)
-        # The last part in float32: bfloat16 is too coarse for the last bit of quality.
+        # The last part in float32: bfloat16 is too coarse to learn small corrections.
         with torch.autocast(device, torch.bfloat16, enabled=device == "cuda" and past < 0.6):
             loss = loss_of(model, x, labels[chosen], ends)
         optimizer.zero_grad(set_to_none=True)
