@@ -86,7 +86,8 @@ ConditionDeal random_classes(const ConditionCard& condition, uint32_t stream,
 // Rows are named by their content: a file of the same name may have changed.
 std::string describe_rows(const ConditionCard& condition, const std::string& value,
                           const torch::Tensor& rows) {
-  if (!is_tensor_file(value)) return fmt::format("{} = {} in turn", condition.name, value);
+  if (!is_tensor_file(value) && !condition.is_text())
+    return fmt::format("{} = {} in turn", condition.name, value);
   const torch::Tensor plain = rows.contiguous();
   const std::string bytes(static_cast<const char*>(plain.data_ptr()), plain.nbytes());
   return fmt::format("{} from {} rows in turn (SHA-256 {})", condition.name, rows.size(0),
@@ -116,7 +117,7 @@ ConditionDeals deal_conditions(const std::vector<ConditionCard>& known,
       deal.policy = describe_rows(condition, found->second, deal.rows);
     } else if (condition.is_text()) {
       throw usage_error(
-          "the model draws what it is told; give --prompts FILE.txt, with prompts of the kind that "
+          "the model draws what it is told; give --prompts FILE, with prompts of the kind that "
           "the solver is for, one a line");
     } else {
       deal.rows = default_rows(condition);

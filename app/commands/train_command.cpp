@@ -97,14 +97,9 @@ void write_sample_grid(const std::filesystem::path& card_file, const torch::Tens
       reference(model, starting_noise(*model, 0, 0, count).to(device, torch::kFloat),
                 {{condition.name, repeat_rows(conditions, 0, count)}}, options)
           .x.to(torch::kCPU, torch::kFloat);
-  if (card.decoder) {
-    const Decoder decoder(*card.decoder, {torch::kCPU, torch::kFloat});
-    write_png(base.string() + ".png",
-              image_grid(to_bytes(decoder.decode(x), -1, 1), {columns, 2, 2}));
-    return;
-  }
   if (card.sample_rate == 0) {
-    write_png(base.string() + ".png", image_grid(to_bytes(x, -1, 1), {columns, 2, 2}));
+    const torch::Tensor images = card.decoder ? Decoder(*card.decoder, {}).decode(x) : x;
+    write_png(base.string() + ".png", image_grid(to_bytes(images, -1, 1), {columns, 2, 2}));
     return;
   }
   for (int64_t i = 0; i < columns; ++i) {

@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
@@ -19,9 +20,7 @@ namespace {
 
 constexpr char kPrompt[] = "prompt";
 
-bool is_prompt_file(const std::string& text) {
-  return std::filesystem::path(text).extension() == ".txt" && text.find(' ') == std::string::npos;
-}
+constexpr char kFileMark = '@';  // before the name of a file of prompts; no word holds it
 
 std::vector<std::string> read_prompts(const std::filesystem::path& path) {
   std::vector<std::string> prompts;
@@ -81,7 +80,8 @@ torch::Tensor prompt_rows(const ConditionCard& condition, const std::string& tex
   const int64_t length = condition.shape.front();
   std::vector<int64_t> tokens;
   int64_t count = 0;
-  for (const auto& prompt : is_prompt_file(text) ? read_prompts(text) : std::vector{text}) {
+  const bool file = !text.empty() && text.front() == kFileMark;
+  for (const auto& prompt : file ? read_prompts(text.substr(1)) : std::vector{text}) {
     const auto row = vocabulary.tokens(prompt, length);
     tokens.insert(tokens.end(), row.begin(), row.end());
     ++count;
@@ -113,13 +113,14 @@ torch::Tensor read_rows(const ConditionCard& condition, const std::string& text)
 void add_condition_options(CLI::App& command, std::vector<std::string>& conditions,
                            const std::string& help) {
   command.add_option("--cond", conditions, help);
-  const auto prompt = [&conditions](const std::string& text) {
+  const std::function<void(const std::string&)> prompt = [&conditions](const std::string& text) {
     conditions.push_back(fmt::format("{}={}", kPrompt, text));
   };
   command.add_option_function<std::string>("--prompt", prompt,
                                            "what to draw, in words that the model knows");
-  command.add_option_function<std::string>("--prompts", prompt,
-                                           "a .txt file of prompts, one a line, in turn");
+  command.add_option_function<std::string>(
+      "--prompts", [prompt](const std::string& file) { prompt(kFileMark + file); },
+      "a file of prompts, one a line, in turn");
 }
 
 torch::Tensor null_value(const ConditionCard& condition) {

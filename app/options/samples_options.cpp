@@ -108,7 +108,7 @@ std::vector<std::string> prompts_of(const std::vector<ConditionCard>& known,
     if (!condition.is_text()) continue;
     const Vocabulary vocabulary(condition.vocabulary);
     for (const auto& row : conditions.at(condition.name).unbind(0)) {
-      const torch::Tensor tokens = row.contiguous();
+      const torch::Tensor tokens = row.to(torch::kCPU, torch::kLong).contiguous();
       const auto* first = tokens.data_ptr<int64_t>();
       prompts.push_back(vocabulary.caption({first, first + tokens.numel()}));
     }

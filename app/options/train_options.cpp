@@ -70,7 +70,7 @@ void add_loss_options(CLI::App& command, TrainCommandOptions& options) {
       ->capture_default_str();
   command
       .add_option("--class-dropout", options.class_dropout,
-                  "how often the class is withheld, for guidance")
+                  "how often the class or caption is withheld, for guidance")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
 }
@@ -149,6 +149,9 @@ void TrainCommandOptions::check() const {
   }
   if (!latents.empty() && !is_teacher()) {
     throw usage_error("--latents is for --network transformer and unet");
+  }
+  if (!latents.empty() && (train.augment.flip || train.augment.shift > 0)) {
+    throw usage_error("--flip and --shift are for images, not for their latents; leave them out");
   }
   if (is_teacher()) card_to_train(*this, 0);  // the schedule and prediction have names we know
 }

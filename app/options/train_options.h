@@ -19,7 +19,7 @@ struct TrainCommandOptions {
   std::vector<std::string> data;
   std::string latents;   // folder of an autoencoder; none: the samples themselves
   std::string captions;  // none: the classes of the data
-  std::string test;      // of a classifier
+  std::string test;      // of a classifier or autoencoder
   int64_t size = 0;      // as the data has it
   std::string network = "transformer";
   TransformerOptions transformer;

@@ -2,7 +2,6 @@
 
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -22,11 +21,16 @@ bool in_word(unsigned char c) {
 
 constexpr size_t kShown = 60;
 
-// "'spaceship' and 'dragn' (did you mean 'dragon'?)"
+// "'spaceship', 'dragn' (did you mean 'dragon'?)", the first few of them.
 std::string name_unknown(const std::vector<std::string>& unknown,
                          const std::vector<std::string>& words) {
+  constexpr size_t kMost = 3;
   std::vector<std::string> named;
   for (const auto& word : unknown) {
+    if (named.size() == kMost) {
+      named.push_back(fmt::format("{} more", unknown.size() - kMost));
+      break;
+    }
     const std::string known = nearest(word, words);
     named.push_back(fmt::format("'{}'{}", shortened(word, kShown),
                                 known.empty() ? "" : fmt::format(" (did you mean '{}'?)", known)));
@@ -50,12 +54,15 @@ std::vector<std::string> caption_words(const std::string& caption) {
 }
 
 Vocabulary::Vocabulary(std::vector<std::string> words) : words_(std::move(words)) {
-  std::set<std::string> seen;
   for (const auto& word : words_) {
     if (caption_words(word) != std::vector<std::string>{word}) {
-      throw bad_input("a vocabulary holds single words in lower case, found '{}'", word);
+      throw bad_input("a vocabulary holds single words in lower case, found '{}'",
+                      shortened(word, kShown));
     }
-    if (!seen.insert(word).second) throw bad_input("a vocabulary holds '{}' twice", word);
+    const auto number = static_cast<int64_t>(numbers_.size()) + 1;
+    if (!numbers_.emplace(word, number).second) {
+      throw bad_input("a vocabulary holds '{}' twice", shortened(word, kShown));
+    }
   }
 }
 
@@ -76,9 +83,12 @@ std::vector<int64_t> Vocabulary::tokens(const std::string& caption, int64_t leng
   std::vector<int64_t> tokens(static_cast<size_t>(length), 0);
   std::vector<std::string> unknown;
   for (size_t i = 0; i < words.size(); ++i) {
-    const auto found = std::find(words_.begin(), words_.end(), words[i]);
-    tokens[i] = found - words_.begin() + 1;
-    if (found == words_.end()) unknown.push_back(words[i]);
+    const auto found = numbers_.find(words[i]);
+    if (found == numbers_.end()) {
+      unknown.push_back(words[i]);
+    } else {
+      tokens[i] = found->second;
+    }
   }
   if (unknown.empty()) return tokens;
   throw usage_error("the model does not know {}; its card lists the {} words it knows",

@@ -66,6 +66,12 @@ TEST_F(TrainCommand, LearnsCaptionsAndDrawsByPrompts) {
   ASSERT_EQ(run(sample + "--cond prompt='two cat on white' --guidance 2 -o same").code, 0);
   write_file_atomically(folder_ / "prompts.txt", "two cat on white\n\na dogs\n");
   ASSERT_EQ(run(sample + "--prompts prompts.txt --guidance 2 -o several").code, 0);
+  const std::string pairs =
+      "pairs --model run/model.json --count 2 --validation 2 --tolerance 1e-2 ";
+  ASSERT_EQ(run(pairs + "--prompts prompts.txt -o pairs").code, 0);
+  write_file_atomically(folder_ / "prompts.txt", "a cat\n");
+  EXPECT_EQ(run(pairs + "--prompts prompts.txt -o pairs").code, 3) << "other prompts";
+  write_file_atomically(folder_ / "prompts.txt", "two cat on white\n\na dogs\n");
   const auto one = samples_of("one");
   EXPECT_TRUE(torch::equal(one, samples_of("same")));
   EXPECT_TRUE(torch::equal(one[0], samples_of("several")[0]));
@@ -77,7 +83,7 @@ TEST_F(TrainCommand, LearnsCaptionsAndDrawsByPrompts) {
   expect_failure(sample + "--prompt 'a a a a a' -o x", 2, "has 5 words, the model reads 4");
   const std::string distill =
       "distill --model run/model.json --nfe 2 --method fit --samples 8 --tolerance 1e-2 ";
-  expect_failure(distill + "-o x", 2, "give --prompts FILE.txt");
+  expect_failure(distill + "-o x", 2, "give --prompts FILE");
   EXPECT_EQ(run(distill + "--prompts prompts.txt --guidance 1 -o fitted").code, 0);
   write_file_atomically(folder_ / "few.txt", "a cat\n");
   const Outcome few = run(small_ + "--steps 20 --captions few.txt -o other");
@@ -101,6 +107,11 @@ TEST_F(TrainCommand, LearnsLatentsOfAnAutoencoder) {
   ASSERT_EQ(sampled.code, 0) << sampled.err;
   EXPECT_EQ(samples_of("samples").sizes().vec(), (std::vector<int64_t>{2, 2, 4, 4}));
   EXPECT_EQ(read_png(folder_ / "samples/000000.png").image.size(1), 8) << "decoded";
+  write_file_atomically(folder_ / "codes/encoder.pt", "no TorchScript");
+  const Outcome broken = run(small_ + "--latents codes --steps 20 -o other");
+  EXPECT_EQ(broken.code, 3);
+  EXPECT_NE(broken.err.find("cannot load codes/encoder.pt"), std::string::npos) << broken.err;
+  expect_failure(small_ + "--latents codes --flip --steps 20 -o other", 2, "--flip and --shift");
   const Outcome wrong = run(small_ + "--latents data.safetensors --steps 20 -o other");
   EXPECT_EQ(wrong.code, 3);
   EXPECT_NE(wrong.err.find("bespoke train --network autoencoder"), std::string::npos) << wrong.err;

@@ -41,6 +41,7 @@ TEST(Vocabulary, NamesUnknownWordsAndTheNearestKnown) {
   EXPECT_NE(message.find("'dragn' (did you mean 'dragon'?), 'spaceship'"), std::string::npos)
       << message;
   EXPECT_NE(message.find("4 words"), std::string::npos) << message;
+  EXPECT_NE(refusal(vocabulary, "p q r s t", 8).find("'p', 'q', 'r', 2 more;"), std::string::npos);
   EXPECT_NE(refusal(vocabulary, "a a a", 2).find("has 3 words, the model reads 2"),
             std::string::npos);
 }

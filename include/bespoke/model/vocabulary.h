@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace bespoke {
@@ -27,6 +28,7 @@ class Vocabulary {
 
  private:
   std::vector<std::string> words_;
+  std::unordered_map<std::string, int64_t> numbers_;
 };
 
 // The words of a caption.
