@@ -31,10 +31,6 @@ torch::Tensor shift_all(const torch::Tensor& images, int64_t most) {
       .narrow(3, by[1].item<int64_t>(), images.size(3));
 }
 
-}  // namespace
-
-namespace {
-
 std::vector<std::string> lines_of(const std::string& text) {
   auto lines = split(text, '\n');
   if (!lines.empty() && lines.back().empty()) lines.pop_back();
@@ -45,20 +41,20 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 Captions read_captions(const std::filesystem::path& path, int64_t samples) {
   Captions captions;
-  captions.texts = lines_of(read_text_file(path));
-  const auto count = static_cast<int64_t>(captions.texts.size());
+  const auto texts = lines_of(read_text_file(path));
+  const auto count = static_cast<int64_t>(texts.size());
   if (count != samples) {
     throw bad_input("{} has {} captions for {} samples; give one a line, in their order",
                     path.string(), count, samples);
   }
   int64_t longest = 1;
-  for (const auto& text : captions.texts) {
+  for (const auto& text : texts) {
     longest = std::max(longest, static_cast<int64_t>(caption_words(text).size()));
   }
-  const Vocabulary vocabulary = Vocabulary::of(captions.texts);
+  const Vocabulary vocabulary = Vocabulary::of(texts);
   captions.words = vocabulary.words();
   std::vector<int64_t> tokens;
-  for (const auto& text : captions.texts) {
+  for (const auto& text : texts) {
     const auto row = vocabulary.tokens(text, longest);
     tokens.insert(tokens.end(), row.begin(), row.end());
   }

@@ -22,7 +22,6 @@ struct Batch {
 struct Captions {
   torch::Tensor tokens;            // int64 [count, tokens], as Vocabulary numbers words
   std::vector<std::string> words;  // the vocabulary
-  std::vector<std::string> texts;
 };
 // One a line. Bad input where there are not as many as samples.
 Captions read_captions(const std::filesystem::path& path, int64_t samples);

@@ -1,6 +1,6 @@
 #include "teachers/latent_space.h"
 
-#include <torch/script.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -8,6 +8,7 @@
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
 #include "bespoke/base/json_checks.h"
+#include "bespoke/model/torchscript.h"
 #include "teachers/export.h"
 
 namespace bespoke {
@@ -17,6 +18,7 @@ using namespace detail;
 namespace {
 
 constexpr char kDescription[] = "autoencoder.json";
+constexpr char kEncoder[] = "encoder.pt", kDecoder[] = "decoder.pt";
 constexpr char kFormat[] = "bespoke-autoencoder";
 constexpr int64_t kBatch = 256;
 
@@ -33,34 +35,28 @@ torch::Tensor encode_all(const Examples& examples, int64_t count, const Encode& 
 }
 
 std::vector<int64_t> shape_from(const nlohmann::json& list, const std::string& where) {
+  constexpr int64_t kLargest = 1 << 20;
+  require(list.is_array() && list.size() == 3, where, "must be [channels, height, width]");
   std::vector<int64_t> shape;
-  for (const double size : number_list(list, where, 3)) shape.push_back(static_cast<int64_t>(size));
+  for (const auto& size : list) shape.push_back(whole_number(size, where, 1, kLargest));
   return shape;
 }
 
 }  // namespace
 
-LatentSpace write_latent_space(Autoencoder& network, const NetworkShape& shape,
-                               const Examples& examples, const std::filesystem::path& folder) {
+void write_latent_space(Autoencoder& network, const NetworkShape& shape, const Examples& examples,
+                        const std::filesystem::path& folder) {
   constexpr int64_t kMeasured = 4096;
   const torch::Tensor codes =
       encode_all(examples, std::min(kMeasured, examples.count()),
                  [&](const torch::Tensor& x) { return network.encoder().forward(x); });
-  LatentSpace space;
-  space.encoder = folder / "encoder.pt";
-  space.shape = network.latent_shape();
-  space.decoder.weights = folder / "decoder.pt";
-  space.decoder.sample_shape = shape.sample;
-  space.decoder.shift = codes.mean().item<double>();
-  space.decoder.scale = 1 / codes.std().item<double>();
-  export_autoencoder(network, shape, space.encoder, space.decoder.weights);
+  export_autoencoder(network, shape, folder / kEncoder, folder / kDecoder);
   const nlohmann::ordered_json json = {{"format", kFormat},
                                        {"sample_shape", shape.sample},
-                                       {"latent_shape", space.shape},
-                                       {"scale", space.decoder.scale},
-                                       {"shift", space.decoder.shift}};
+                                       {"latent_shape", network.latent_shape()},
+                                       {"scale", 1 / codes.std().item<double>()},
+                                       {"shift", codes.mean().item<double>()}};
   write_file_atomically(folder / kDescription, json_text(json, 2) + "\n");
-  return space;
 }
 
 LatentSpace read_latent_space(const std::filesystem::path& folder) {
@@ -75,11 +71,12 @@ LatentSpace read_latent_space(const std::filesystem::path& folder) {
     check_keys(json, {"format", "sample_shape", "latent_shape", "scale", "shift"}, {}, source);
     require(json["format"] == kFormat, source, "is not of an autoencoder");
     LatentSpace space;
-    space.encoder = folder / "encoder.pt";
+    space.encoder = folder / kEncoder;
     space.shape = shape_from(json["latent_shape"], source + ": latent_shape");
-    space.decoder.weights = folder / "decoder.pt";
+    space.decoder.weights = folder / kDecoder;
     space.decoder.sample_shape = shape_from(json["sample_shape"], source + ": sample_shape");
     space.decoder.scale = number(json["scale"], source + ": scale");
+    require(space.decoder.scale > 0, source + ": scale", "must be above 0");
     space.decoder.shift = number(json["shift"], source + ": shift");
     return space;
   });
@@ -87,13 +84,15 @@ LatentSpace read_latent_space(const std::filesystem::path& folder) {
 
 torch::Tensor encode_samples(const LatentSpace& space, const Examples& examples,
                              torch::Device device) {
-  if (examples.shape().sample != space.decoder.sample_shape) {
-    throw bad_input("the samples and what the autoencoder was trained on differ in shape");
+  const auto& expected = space.decoder.sample_shape;
+  if (examples.shape().sample != expected) {
+    throw bad_input("the data is of {}, the autoencoder of {}; give --size {} or train another",
+                    fmt::join(examples.shape().sample, "x"), fmt::join(expected, "x"),
+                    expected.back());
   }
-  torch::jit::Module encoder = torch::jit::load(space.encoder.string(), device);
-  encoder.to(torch::kFloat);
+  const NetworkPtr encoder = load_network(space.encoder, {device, torch::kFloat});
   const torch::Tensor codes = encode_all(examples, examples.count(), [&](const torch::Tensor& x) {
-    return encoder.forward({x}).toTensor();
+    return call_network(*encoder, x);
   });
   return (codes - space.decoder.shift) * space.decoder.scale;
 }

@@ -22,8 +22,8 @@ struct LatentSpace {
 };
 
 // Measures the latents of examples, and writes the folder's files.
-LatentSpace write_latent_space(Autoencoder& network, const NetworkShape& shape,
-                               const Examples& examples, const std::filesystem::path& folder);
+void write_latent_space(Autoencoder& network, const NetworkShape& shape, const Examples& examples,
+                        const std::filesystem::path& folder);
 LatentSpace read_latent_space(const std::filesystem::path& folder);
 
 // float32 [count, *latent], on the CPU.

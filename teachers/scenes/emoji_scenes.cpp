@@ -50,19 +50,18 @@ void write_scenes(const SceneOptions& options, SceneSplit split, int64_t count, 
                   const std::string& name) {
   const ScenePainter painter;
   Progress progress("drawing " + name);
-  std::vector<torch::Tensor> pictures;
+  Dataset data;
+  data.samples = torch::empty({count, 3, kSceneSize, kSceneSize}, torch::kByte);
   std::vector<int64_t> labels;
   std::string captions;
   for (uint64_t index = 0; static_cast<int64_t>(labels.size()) < count; ++index) {
     const Scene scene = draw_scene(seed, index, split);
     if (!options.labels.empty() && !can_be_labelled(scene)) continue;
-    pictures.push_back(painter.paint(scene));
+    data.samples[static_cast<int64_t>(labels.size())].copy_(painter.paint(scene));
     labels.push_back(label_of(scene, options.labels));
     captions += scene.caption + "\n";
     progress.update(static_cast<double>(labels.size()) / static_cast<double>(count));
   }
-  Dataset data;
-  data.samples = torch::stack(pictures);
   data.labels = torch::tensor(labels, torch::kLong);
   data.classes = class_names(options.labels);
   const std::filesystem::path folder = options.output;
@@ -85,8 +84,12 @@ int main(int argc, char** argv) {
   CLI::App app(
       "Draws scenes of emoji with captions: train.safetensors and train.txt, and test.* with "
       "things on colours that training never shows them on.");
-  app.add_option("--count", options.count, "training scenes")->capture_default_str();
-  app.add_option("--test", options.test, "test scenes")->capture_default_str();
+  app.add_option("--count", options.count, "training scenes")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  app.add_option("--test", options.test, "test scenes")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
   app.add_option("--seed", options.seed)->capture_default_str();
   app.add_option("--labels", options.labels, "only scenes of one thing, labelled for a classifier")
       ->check(CLI::IsMember({"thing", "colour", "place"}));
@@ -94,7 +97,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   try {
     bespoke::run(options);
-  } catch (const bespoke::Error& error) {
+  } catch (const std::exception& error) {
     fmt::print(stderr, "emoji_scenes: {}\n", error.what());
     return 3;
   }

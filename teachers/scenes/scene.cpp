@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint32_t kSceneStream = 0x7363656E;
 constexpr size_t kChoices = 16;  // of a scene, at most
-constexpr double kSmall = 24, kLarge = 42, kMiddle = 64 / 2.0;
+constexpr double kSmall = 24, kLarge = 42, kMiddle = kSceneSize / 2.0;
 
 // The choices of one scene, one after another.
 class Choices {
