@@ -26,16 +26,17 @@ from diffusers_train import CLASSES, LEVELS, prompt_embeddings
 class EmbeddedNetwork(torch.nn.Module):
     """models/cifar10-eps-vp as a DDPMPipeline calls its network, without a class."""
 
-    def __init__(self):
+    def __init__(self, device):
         super().__init__()
         path = Path(__file__).resolve().parents[1] / "models" / "cifar10-eps-vp.pt"
-        self.network = torch.jit.load(str(path)).float()
+        self.network = torch.jit.load(str(path), map_location=device).float()
         self.config = types.SimpleNamespace(sample_size=32, in_channels=3)
-        self.dtype, self.device = torch.float32, torch.device("cpu")
+        self.dtype, self.device = torch.float32, device
 
     def forward(self, x, timestep):
         t = (1 - (timestep + 1) / LEVELS).to(x).expand(len(x))
-        return types.SimpleNamespace(sample=self.network(x, t, torch.full((len(x),), CLASSES)))
+        none = torch.full((len(x),), CLASSES, device=x.device)
+        return types.SimpleNamespace(sample=self.network(x, t, none))
 
 
 class DdpmPipeline:
@@ -61,7 +62,7 @@ class DdpmPipeline:
                                num_inference_steps=steps, output_type="np").images
             return 2 * torch.from_numpy(images).permute(0, 3, 1, 2) - 1
         noise = [torch.randn(3, 32, 32, generator=generator) for generator in generators]
-        return self.loop(torch.stack(noise), steps)
+        return self.loop(torch.stack(noise).to(self.pipe.device), steps).cpu()
 
     @torch.no_grad()
     def loop(self, noise, steps):
@@ -109,7 +110,7 @@ class FlowPipeline:
 
     def prompts(self, seeds):
         """One class after another."""
-        text, pooled = prompt_embeddings()
+        text, pooled = (table.to(self.pipe.device) for table in prompt_embeddings())
         chosen = [seed % CLASSES for seed in seeds]
         null = [CLASSES] * len(seeds)
         return {"prompt_embeds": text[chosen], "pooled_prompt_embeds": pooled[chosen],
@@ -125,8 +126,8 @@ class FlowPipeline:
         noise = [torch.randn(3, 16, 16, generator=torch.Generator().manual_seed(seed))
                  for seed in seeds]
         own = {} if spacing != "trailing" else {"sigmas": [1 - k / steps for k in range(steps)]}
-        return self.pipe(latents=torch.stack(noise), num_inference_steps=steps,
-                         **self.prompts(seeds), **self.shared, **own).images
+        return self.pipe(latents=torch.stack(noise).to(self.pipe.device), num_inference_steps=steps,
+                         **self.prompts(seeds), **self.shared, **own).images.cpu()
 
     def schedulers(self, spacing):
         """Those of diffusers that take flows, by name; DDIM is Euler here."""
@@ -196,13 +197,14 @@ def main():
     add("--samples", type=int, default=12, help="to learn from")
     add("--calls", type=int, default=5000, help="of the network, for each number of steps")
     add("--reference", type=int, default=125, help="steps; the table is against twice as many")
+    add("--device", type=torch.device, default="cuda" if torch.cuda.is_available() else "cpu")
     options = parser.parse_args()
     diffusers.utils.logging.set_verbosity_error()
     print(f"bespoke-solvers {bespoke.__version__}, diffusers {diffusers.__version__}, "
           f"PyTorch {torch.__version__}")
     if options.models is None and options.cases != ["embedded"]:
         parser.error("unet and flow need --models")
-    cases = {"embedded": lambda: DdpmPipeline(EmbeddedNetwork(),
+    cases = {"embedded": lambda: DdpmPipeline(EmbeddedNetwork(options.device),
                                               "cifar10-eps-vp in a DDPMPipeline", "epsilon"),
              "unet": lambda: DdpmPipeline(
                  diffusers.UNet2DModel.from_pretrained(options.models / "unet",
@@ -210,7 +212,9 @@ def main():
                  "UNet2DModel in a DDPMPipeline", "v_prediction"),
              "flow": lambda: FlowPipeline(options.models, options.guidance)}
     for name in options.cases:
-        measured(cases[name](), options.steps, options.images, options.samples, options.calls,
+        case = cases[name]()
+        case.pipe.to(options.device)
+        measured(case, options.steps, options.images, options.samples, options.calls,
                  options.reference)
 
 
