@@ -151,6 +151,10 @@ ReportGallery make_gallery(const ComparedModel& compared, const Report& report) 
   }
   std::stable_partition(gallery.others.begin(), gallery.others.end(),
                         [](const ReportSamples& samples) { return samples.distilled; });
+  const auto& prompts = compared.chosen.prompts;
+  if (!prompts.empty()) {
+    gallery.prompts.assign(prompts.begin(), prompts.begin() + gallery.reference.values.size(0));
+  }
   const ValueRange range = value_range(compared.open, compared.open.decoder != nullptr);
   gallery.least = range.least;
   gallery.most = range.most;

@@ -24,17 +24,22 @@ void check_grid(const ComparisonGrid& grid) {
   if (grid.rows.empty()) throw bad_input("the grid '{}' has no rows", grid.title);
   for (const auto& row : grid.rows) {
     if (row.images.sizes() != grid.rows.front().images.sizes()) {
-      throw bad_input("the images of '{}' differ in shape from those of '{}'", row.label,
-                      grid.rows.front().label);
+      throw bad_input("the images of '{}' differ in shape from those of '{}'", row.label.name,
+                      grid.rows.front().label.name);
     }
+  }
+  const auto columns = static_cast<int64_t>(grid.columns.size());
+  if (columns != 0 && columns != grid.rows.front().images.size(0)) {
+    throw bad_input("the grid '{}' names {} columns of {}", grid.title, columns,
+                    grid.rows.front().images.size(0));
   }
 }
 
 double label_width(const ComparisonGrid& grid) {
   double width = 0;
   for (const auto& row : grid.rows) {
-    width = std::max(
-        {width, text_width(row.label, kNameSize, true), text_width(row.detail, kDetailSize)});
+    width = std::max({width, text_width(row.label.name, kNameSize, true),
+                      text_width(row.label.detail, kDetailSize)});
   }
   return width;
 }
@@ -57,12 +62,66 @@ void draw_strip(Canvas& canvas, double x, double y, const torch::Tensor& strip) 
                static_cast<int>(strip.size(0)), 1);
 }
 
-void draw_label(Canvas& canvas, double y, const ComparisonGridRow& row) {
-  const double shift = row.detail.empty() ? 0 : 9;
-  canvas.text(kGridMargin, y - shift, row.label,
-              {kNameSize, row.emphasised ? kAccent : kInk, Anchor::start, true});
-  if (!row.detail.empty()) canvas.text(kGridMargin, y + shift, row.detail, {kDetailSize, kSoft});
+void draw_row_label(Canvas& canvas, double y, const ComparisonGridLabel& label) {
+  const double shift = label.detail.empty() ? 0 : 9;
+  canvas.text(kGridMargin, y - shift, label.name,
+              {kNameSize, label.emphasised ? kAccent : kInk, Anchor::start, true});
+  if (!label.detail.empty()) {
+    canvas.text(kGridMargin, y + shift, label.detail, {kDetailSize, kSoft});
+  }
 }
+
+// The labels over the columns, each in lines no wider than its column.
+class ColumnLabels {
+ public:
+  ColumnLabels(const std::vector<ComparisonGridLabel>& labels, double width) : width_(width) {
+    for (const auto& label : labels) {
+      columns_.push_back({breakable(label.name, width), wrapped(label.detail, kDetailSize, width),
+                          label.emphasised});
+      most_ = std::max(most_, columns_.back().name.size() + columns_.back().detail.size());
+    }
+  }
+
+  double height() const { return columns_.empty() ? 0 : kLine * double(most_) + 4; }
+
+  void draw(Canvas& canvas, double left, double bottom, double step) const {
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      const Column& column = columns_[i];
+      const double x = left + step * double(i) + width_ / 2;
+      double y = bottom - kLine * (double(column.name.size() + column.detail.size()) - 0.5) - 4;
+      const auto write = [&](const std::vector<std::string>& lines, const TextStyle& style) {
+        for (const auto& line : lines) {
+          canvas.text(x, y, line, style);
+          y += kLine;
+        }
+      };
+      write(column.name, {kDetailSize, column.emphasised ? kAccent : kInk, Anchor::middle, true});
+      write(column.detail, {kDetailSize, kSoft, Anchor::middle});
+    }
+  }
+
+ private:
+  struct Column {
+    std::vector<std::string> name, detail;
+    bool emphasised = false;
+  };
+
+  // Names of solvers have no spaces: they may break after what parts them. Bold letters are about
+  // an eighth wider than those that `wrapped` measures.
+  static std::vector<std::string> breakable(const std::string& name, double width) {
+    std::string spaced;
+    for (const char c : name) {
+      spaced += c;
+      if (c == '/' || c == ':' || c == ',') spaced += ' ';
+    }
+    return wrapped(spaced, kDetailSize, width / 1.125);
+  }
+
+  static constexpr double kLine = 14;
+  std::vector<Column> columns_;
+  size_t most_ = 0;
+  double width_;
+};
 
 }  // namespace
 
@@ -77,11 +136,15 @@ std::string comparison_grid_png(const ComparisonGrid& grid) {
   const double width = left + double(strips.front().size(1)) + kGridMargin;
   const double step = double(strips.front().size(0)) + kGap;
   const Heading heading(grid.title, grid.caption, width - 2 * kGridMargin);
-  Canvas canvas(width, heading.height() + step * double(strips.size()) + kGridMargin - kGap);
+  const double column = double(zoom * side);
+  const ColumnLabels labels(grid.columns, column);
+  const double begin = heading.height() + labels.height();
+  Canvas canvas(width, begin + step * double(strips.size()) + kGridMargin - kGap);
   heading.draw(canvas, kGridMargin);
+  labels.draw(canvas, left, begin, column + double(kSpace));
   for (size_t i = 0; i < strips.size(); ++i) {
-    const double top = heading.height() + step * double(i);
-    draw_label(canvas, top + (step - kGap) / 2, grid.rows[i]);
+    const double top = begin + step * double(i);
+    draw_row_label(canvas, top + (step - kGap) / 2, grid.rows[i].label);
     draw_strip(canvas, left, top, strips[i]);
   }
   return canvas.png();

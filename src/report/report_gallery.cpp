@@ -32,6 +32,10 @@ void check_gallery(const ReportGallery& gallery) {
       throw bad_input("the samples of {} differ in shape from the reference's", other.solver);
     }
   }
+  const auto prompts = static_cast<int64_t>(gallery.prompts.size());
+  if (prompts != 0 && prompts != first.size(0)) {
+    throw bad_input("a gallery of {} samples has {} prompts", first.size(0), prompts);
+  }
 }
 
 std::string quality_of(const ReportSamples& samples, const Report& report) {
@@ -60,16 +64,34 @@ std::string image_html(const torch::Tensor& bytes, const char* kind, const std::
       bytes.size(2), bytes.size(1), alt, data_uri("image/png", encode_png(bytes)));
 }
 
+std::string images_begin(int64_t count) {
+  return fmt::format("<div class=\"images\" style=\"--count:{}\">", std::min(count, kMostAcross));
+}
+
+std::string whose_image(const ReportSamples& samples, const ReportGallery& gallery, int64_t index) {
+  const std::string whose = fmt::format("sample {} of {}", index + 1, maker_of(samples));
+  if (gallery.prompts.empty()) return whose;
+  return whose + ": " + escape_html(gallery.prompts[static_cast<size_t>(index)]);
+}
+
+// What each column was told to be; nothing where it was told nothing.
+std::string prompts_html(const ReportGallery& gallery) {
+  if (gallery.prompts.empty()) return "";
+  std::string html = "<div class=\"strip prompts\"><p><small>prompts</small></p>" +
+                     images_begin(static_cast<int64_t>(gallery.prompts.size()));
+  for (const auto& prompt : gallery.prompts) html += "<small>" + escape_html(prompt) + "</small>";
+  return html + "</div></div>\n";
+}
+
 std::string images_html(const ReportSamples& samples, const ReportGallery& gallery) {
   const torch::Tensor values = samples.values.detach().to(torch::kCPU, torch::kDouble);
   const torch::Tensor truth = gallery.reference.values.detach().to(torch::kCPU, torch::kDouble);
   const torch::Tensor shown = to_bytes(values, gallery.least, gallery.most);
   const torch::Tensor errors =
       to_bytes((values - truth).abs() * gallery.error_factor, 0, gallery.most - gallery.least);
-  std::string html = fmt::format("<div class=\"images\" style=\"--count:{}\">",
-                                 std::min(values.size(0), kMostAcross));
+  std::string html = images_begin(values.size(0));
   for (int64_t i = 0; i < values.size(0); ++i) {
-    const std::string whose = fmt::format("sample {} of {}", i + 1, maker_of(samples));
+    const std::string whose = whose_image(samples, gallery, i);
     html += image_html(shown[i], "sample", whose);
     if (samples.nfe != 0) html += image_html(errors[i], "error", "Error map of " + whose);
   }
@@ -85,6 +107,7 @@ std::string image_gallery(const Report& report) {
       "</fieldset>\n",
       gallery.error_factor);
   html += strip(gallery.reference, report, images_html(gallery.reference, gallery));
+  html += prompts_html(gallery);
   for (const auto& samples : gallery.others) {
     html += strip(samples, report, images_html(samples, gallery));
   }

@@ -1,6 +1,7 @@
 #include "bespoke/report/report_pictures.h"
 
 #include <fmt/format.h>
+#include <torch/torch.h>
 
 #include <algorithm>
 #include <cmath>
@@ -35,17 +36,32 @@ std::string measured_detail(const ReportSamples& samples, const Report& report) 
                      psnr ? fmt::format(", {:.1f} dB", *psnr) : "");
 }
 
+// A row for each solver and a column for each noise.
 ComparisonGrid sample_grid(const Report& report) {
   const ReportGallery& gallery = report.gallery;
-  ComparisonGrid grid{report.model + ": the same noise, side by side", report.of, {}};
+  ComparisonGrid grid{report.model + ": the same noise, side by side", report.of, {}, {}};
   const auto add = [&](const ReportSamples& samples) {
-    const torch::Tensor bytes =
-        to_bytes(samples.values.to(torch::kCPU), gallery.least, gallery.most);
-    grid.rows.push_back(
-        {samples.solver, measured_detail(samples, report), bytes, samples.distilled});
+    grid.rows.push_back({{samples.solver, measured_detail(samples, report), samples.distilled},
+                         to_bytes(samples.values.to(torch::kCPU), gallery.least, gallery.most)});
   };
   add(gallery.reference);
   for (const auto& samples : gallery.others) add(samples);
+  return grid;
+}
+
+// A row for each prompt, which is too long for the top of a column, and a column for each solver.
+ComparisonGrid prompt_grid(const Report& report) {
+  const ComparisonGrid solvers = sample_grid(report);
+  ComparisonGrid grid{report.model + ": what each solver makes of a prompt", report.of, {}, {}};
+  std::vector<torch::Tensor> images;
+  for (const auto& row : solvers.rows) {
+    grid.columns.push_back(row.label);
+    images.push_back(row.images);
+  }
+  const torch::Tensor all = torch::stack(images, 1);
+  for (size_t i = 0; i < report.gallery.prompts.size(); ++i) {
+    grid.rows.push_back({{report.gallery.prompts[i], "", false}, all[static_cast<int64_t>(i)]});
+  }
   return grid;
 }
 
@@ -76,7 +92,9 @@ std::vector<ReportPicture> report_pictures(const Report& report) {
   }
   const torch::Tensor& values = report.gallery.reference.values;
   if (values.defined() && values.dim() == 4) {
-    pictures.push_back({"samples.png", comparison_grid_png(sample_grid(report))});
+    pictures.push_back(
+        {"samples.png", comparison_grid_png(report.gallery.prompts.empty() ? sample_grid(report)
+                                                                           : prompt_grid(report))});
   }
   return pictures;
 }

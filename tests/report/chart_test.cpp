@@ -118,7 +118,7 @@ TEST_F(ComparisonGridPng, ShowsEveryPixelAsASquare) {
   // One image of two by two: red, green, blue and grey; a grid of 72 points, 144 pixels.
   const torch::Tensor corner = torch::tensor({255, 0, 0, 90, 0, 255, 0, 90, 0, 0, 255, 90});
   const torch::Tensor image = corner.reshape({1, 3, 2, 2}).to(torch::kByte);
-  const torch::Tensor page = pixels_of(comparison_grid_png({"", "", {{"name", "", image, false}}}));
+  const torch::Tensor page = pixels_of(comparison_grid_png({"", "", {{{"name"}, image}}, {}}));
   const torch::Tensor red = (page[0] == 255) & (page[1] == 0) & (page[2] == 0);
   const torch::Tensor green = (page[0] == 0) & (page[1] == 255) & (page[2] == 0);
   EXPECT_EQ(red.sum().item<int>(), 72 * 72);
@@ -127,9 +127,33 @@ TEST_F(ComparisonGridPng, ShowsEveryPixelAsASquare) {
 
 TEST_F(ComparisonGridPng, RefusesRowsThatDoNotMatch) {
   const torch::Tensor two = torch::zeros({2, 1, 4, 4}, torch::kByte);
-  EXPECT_THROW(comparison_grid_png({"", "", {{"a", "", two}, {"b", "", two.narrow(0, 0, 1)}}}),
+  EXPECT_THROW(comparison_grid_png({"", "", {{{"a"}, two}, {{"b"}, two.narrow(0, 0, 1)}}, {}}),
                Error);
-  EXPECT_THROW(comparison_grid_png({"", "", {}}), Error);
+  EXPECT_THROW(comparison_grid_png({"", "", {{{"a"}, two}}, {{"one"}}}), Error);
+  EXPECT_THROW(comparison_grid_png({"", "", {}, {}}), Error);
+}
+
+TEST_F(ComparisonGridPng, NamesItsColumnsInLinesOfTheirWidth) {
+  const torch::Tensor two = torch::full({2, 1, 4, 4}, 200, torch::kByte);
+  const auto page = [&](const std::string& name) {
+    return pixels_of(comparison_grid_png({"", "", {{{"a"}, two}}, {{name, "", true}, {"b"}}}));
+  };
+  const torch::Tensor lettered = page("dpm++3m/lambda-range:from=-4.30");
+  EXPECT_GT(lettered.size(1), page("dpm++3m").size(1)) << "takes more lines";
+  EXPECT_EQ(lettered.size(2), page("dpm++3m").size(2)) << "and no more width";
+  EXPECT_GT(accent(lettered).sum().item<int>(), 100);
+}
+
+TEST_F(ReportPictures, GiveEachPromptARow) {
+  Report report = testing::made_up_image_report();
+  const auto size_of_samples = [&] {
+    return pixels_of(report_pictures(report).back().png).sizes().vec();
+  };
+  const auto by_solver = size_of_samples();
+  report.gallery.prompts.assign(8, "a key on white");
+  const auto by_prompt = size_of_samples();
+  EXPECT_GT(by_prompt[1], by_solver[1]);  // eight rows instead of one for each solver
+  EXPECT_LT(by_prompt[2], by_solver[2]);
 }
 
 TEST_F(ReportPictures, AreNamedForFiles) {

@@ -1,5 +1,6 @@
 #include "bespoke/report/report.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -123,6 +124,7 @@ TEST(Report, EscapesWhatUsersWrite) {
   for (auto& curve : report.training) curve.solver += evil;
   for (auto& samples : report.gallery.others) samples.solver += evil;
   report.gallery.reference.solver += evil;
+  report.gallery.prompts.assign(8, evil);
   report.commands = {evil};
   report.provenance = {{evil, evil}};
   const std::string html = render_html(report);
@@ -175,6 +177,17 @@ TEST(Report, HoldsTheVeryImages) {
   const torch::Tensor error = (euler[7] - report.gallery.reference.values[7]).abs();
   EXPECT_TRUE(torch::equal(image(files.size() - 2), to_bytes(euler[7], -1, 1)));
   EXPECT_TRUE(torch::equal(image(files.size() - 1), to_bytes(error.to(torch::kDouble) * 8, 0, 2)));
+}
+
+TEST(Report, ShowsEachPromptUnderItsImage) {
+  Report report = made_up_image_report();
+  EXPECT_EQ(render_html(report).find("prompts\""), std::string::npos);
+  for (int i = 0; i < 8; ++i) report.gallery.prompts.push_back(fmt::format("{} keys & more", i));
+  const std::string html = render_html(report);
+  EXPECT_NE(html.find("<small>7 keys &amp; more</small>"), std::string::npos);
+  EXPECT_NE(html.find("sample 3 of reference: 2 keys &amp; more"), std::string::npos);
+  report.gallery.prompts.pop_back();
+  EXPECT_THROW(render_html(report), Error);
 }
 
 TEST(Report, HoldsTheSounds) {

@@ -44,6 +44,7 @@ struct ReportSamples {
 struct ReportGallery {
   ReportSamples reference;            // without values there is no gallery
   std::vector<ReportSamples> others;  // of the reference's shape; the distilled first reads best
+  std::vector<std::string> prompts;   // what each was drawn by; empty where there are none
   double least = -1, most = 1;        // the values shown black and white; of images
   double error_factor = 8;            // error maps show |difference| / (most - least) times this
   int sample_rate = 0;                // in Hz; of sound
