@@ -98,6 +98,13 @@ void export_features(Classifier& network, const NetworkShape& shape,
                path);
 }
 
+void export_classifier(Classifier& network, const NetworkShape& shape,
+                       const std::filesystem::path& path) {
+  save_in_half(record(network, {example_batch(shape.sample)}, {"x"},
+                      [&](const Tensors& in) { return network.forward(in[0]); }),
+               path);
+}
+
 void export_autoencoder(Autoencoder& network, const NetworkShape& shape,
                         const std::filesystem::path& encoder,
                         const std::filesystem::path& decoder) {

@@ -15,9 +15,11 @@ namespace bespoke {
 // file runs on any device, in any precision and with any batch.
 void export_teacher(TeacherNetwork& network, const NetworkShape& shape,
                     const std::filesystem::path& path);
-// Its features.
+// Its features, or the logits of its classes.
 void export_features(Classifier& network, const NetworkShape& shape,
                      const std::filesystem::path& path);
+void export_classifier(Classifier& network, const NetworkShape& shape,
+                       const std::filesystem::path& path);
 
 // Its halves, a file each.
 void export_autoencoder(Autoencoder& network, const NetworkShape& shape,

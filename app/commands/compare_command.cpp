@@ -50,6 +50,7 @@ struct CompareCommandOptions {
   bool details = false;
   FeatureNetworkOptions features;
   std::string real;
+  std::vector<std::string> judges;  // folders of classifiers
   CacheOptions cache;
   ReportOptions report;
 };
@@ -186,8 +187,21 @@ struct PreparedComparison {
   ChosenSamples chosen;
   Contenders contenders;
   std::optional<OpenFeatures> features;
+  std::shared_ptr<const Jury> jury;  // null where nothing is judged
   TensorCache cache;
 };
+
+// Whether samples show what their prompts say is judged by these; null where none are given.
+std::shared_ptr<const Jury> open_jury(const std::vector<std::string>& folders,
+                                      const OpenModel& open, const ChosenSamples& chosen) {
+  if (folders.empty()) return nullptr;
+  if (chosen.prompts.empty()) {
+    throw usage_error("--judge is for models that are told what to draw by --prompt or --prompts");
+  }
+  std::vector<Judge> judges;
+  for (const auto& folder : folders) judges.emplace_back(folder, open.device);
+  return std::make_shared<Jury>(std::move(judges), chosen.prompts);
+}
 
 PreparedComparison prepare_comparison(const CompareCommandOptions& options,
                                       std::vector<int64_t>& nfes) {
@@ -202,6 +216,7 @@ PreparedComparison prepare_comparison(const CompareCommandOptions& options,
   work.open = open_model(options.model);
   work.decoded = in_decoded_space(work.open, options.space);
   work.chosen = choose_samples(work.open, options.samples);
+  work.jury = open_jury(options.judges, work.open, work.chosen);
   if (options.features.file.empty()) {
     work.contenders = find_contenders(options, work.open, nfes);
     return work;
@@ -233,6 +248,7 @@ CompareOptions library_options(const PreparedComparison& work,
   if (work.features) {
     result.features = [&](const torch::Tensor& x) { return (*work.features->extractor)(x); };
   }
+  result.jury = work.jury;
   if (options.report.any()) result.keep = std::min(kReportSamples, work.chosen.count());
   return result;
 }
@@ -312,6 +328,16 @@ std::string real_distance_title(const PreparedComparison& work, const Comparison
       *result.figures.reference_frechet_to_real);
 }
 
+// Where samples are judged; empty otherwise.
+std::string render_agreement(const Comparison& figures, TableFormat format,
+                             const std::vector<int64_t>& nfes) {
+  if (!figures.reference_agreement) return "";
+  const std::string title = fmt::format(
+      "samples that show what their prompt says, in %, by NFE; of the reference's {:.1f}",
+      100 * *figures.reference_agreement);
+  return "\n" + figures_by_nfe(figures, nfes, agreement_cell).render(format, title);
+}
+
 // Where each sample has its own w; empty otherwise.
 std::string render_by_guidance(const Comparison& figures, TableFormat format) {
   if (figures.guidance_bins.empty()) return "";
@@ -342,7 +368,8 @@ std::string render_for_people(const PreparedComparison& work, const ComparisonRe
   };
   add(to_reference, &ComparisonRow::frechet_to_reference);
   add(to_real, &ComparisonRow::frechet_to_real);
-  return text + render_by_guidance(result.figures, format);
+  return text + render_agreement(result.figures, format, nfes) +
+         render_by_guidance(result.figures, format);
 }
 
 void run_compare(const CompareCommandOptions& options) {
@@ -405,6 +432,9 @@ void add_compare_command(CLI::App& app) {
       "--real", options->real,
       "real data to take distances to as well: a folder or .zip of images or sounds, "
       "or a .safetensors or .npy file of samples");
+  command->add_option("--judge", options->judges,
+                      "folder of a 'bespoke train --network classifier': counts the samples that "
+                      "show what their prompts say; repeatable");
   add_decode_option(*command);
   options->cache.add_to(*command);
   options->report.add_to(*command);

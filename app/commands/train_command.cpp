@@ -16,6 +16,7 @@
 #include "bespoke/io/image.h"
 #include "bespoke/io/png.h"
 #include "bespoke/io/wav.h"
+#include "bespoke/measure/judge.h"
 #include "bespoke/model/guidance.h"
 #include "bespoke/model/torchscript.h"
 #include "bespoke/sample/reference.h"
@@ -315,8 +316,11 @@ void train_classifier(const TrainCommandOptions& options, const TrainOptions& tr
       options, train_options, examples,
       {network, class_loss(network, train_options.dtype), [](const AdamWState&, int64_t) {}});
   set_weights(*averaged, state.average.to(torch::kCPU));
-  const auto path = std::filesystem::path(options.output) / "features.pt";
-  export_features(*averaged, shape, path);
+  const std::filesystem::path folder = options.output;
+  constexpr char kFeatures[] = "features.pt", kClassifier[] = "classifier.pt";
+  export_features(*averaged, shape, folder / kFeatures);
+  export_classifier(*averaged, shape, folder / kClassifier);
+  write_judge(folder, kClassifier, data.classes);
   if (test) {
     averaged->to(train_options.device);
     fmt::print(
@@ -324,7 +328,8 @@ void train_classifier(const TrainCommandOptions& options, const TrainOptions& tr
         100 * accuracy(*averaged, Examples(*test, train_options.device), train_options.batch),
         test->labels.size(0));
   }
-  fmt::print("wrote {}: [batch, {}] features\n", path.string(), Classifier::kFeatures);
+  fmt::print("wrote {}: [batch, {}] features\n", (folder / kFeatures).string(),
+             Classifier::kFeatures);
 }
 
 std::optional<Dataset> read_test_data(const TrainCommandOptions& options, const Dataset& data) {

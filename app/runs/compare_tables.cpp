@@ -39,7 +39,8 @@ std::vector<nlohmann::json> figure_cells(const ComparisonRow& row, bool for_peop
           number_or_null(1e3 * row.seconds),
           row.model_calls > 0 ? nlohmann::json(row.model_calls) : nlohmann::json(),
           distance(row.frechet_to_reference),
-          distance(row.frechet_to_real)};
+          distance(row.frechet_to_real),
+          number_or_null(row.agreement)};
 }
 
 // Of the samples in a bin: none where it has no sample.
@@ -62,6 +63,7 @@ ComparisonRow reference_row(const Comparison& comparison) {
   row.nfe = static_cast<int>(std::lround(comparison.reference_evaluations));
   row.psnr = row.snr = row.mse_low = row.mse_median = row.mse_high = row.seconds = NAN;
   row.frechet_to_real = comparison.reference_frechet_to_real;
+  row.agreement = comparison.reference_agreement;
   return row;
 }
 
@@ -70,6 +72,12 @@ ComparisonRow reference_row(const Comparison& comparison) {
 nlohmann::json psnr_cell(const ComparisonRow& row) {
   if (row.diverged) return "diverged";
   return std::isfinite(row.psnr) ? nlohmann::json(row.psnr) : nlohmann::json("exact");
+}
+
+nlohmann::json agreement_cell(const ComparisonRow& row) {
+  if (row.diverged) return "diverged";
+  return row.agreement ? nlohmann::json(fmt::format("{:.1f}", 100 * *row.agreement))
+                       : nlohmann::json();
 }
 
 nlohmann::json distance_cell(const ComparisonRow& row, const std::optional<double>& distance) {
@@ -121,7 +129,8 @@ Table all_figures(const Comparison& comparison, const std::string& title, bool f
                                         {"ms_per_sample", true, 3},
                                         {"model_calls", true},
                                         {"fd_ref", true},
-                                        {"fd_real", true}};
+                                        {"fd_real", true},
+                                        {"agreement", true, 3}};
   if (!for_people) add_bin_columns(comparison, columns);
   if (!for_people) columns.push_back({"of"});
   Table table(columns);
@@ -137,7 +146,9 @@ Table all_figures(const Comparison& comparison, const std::string& title, bool f
     table.add_row(cells);
   };
   for (const auto& row : comparison.rows) add(row);
-  if (comparison.reference_frechet_to_real) add(reference_row(comparison));
+  if (comparison.reference_frechet_to_real || comparison.reference_agreement) {
+    add(reference_row(comparison));
+  }
   return table;
 }
 

@@ -16,6 +16,7 @@ using FigureCell = std::function<nlohmann::json(const ComparisonRow&)>;
 Table figures_by_nfe(const Comparison& comparison, const std::vector<int64_t>& nfes,
                      const FigureCell& cell);
 nlohmann::json psnr_cell(const ComparisonRow& row);
+nlohmann::json agreement_cell(const ComparisonRow& row);
 nlohmann::json distance_cell(const ComparisonRow& row, const std::optional<double>& distance);
 
 // A row per solver and NFE and a column per bin of the samples' own guidance weights.

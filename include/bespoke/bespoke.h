@@ -20,6 +20,7 @@
 #include "bespoke/measure/compare.h"
 #include "bespoke/measure/features.h"
 #include "bespoke/measure/frechet.h"
+#include "bespoke/measure/judge.h"
 #include "bespoke/model/card.h"
 #include "bespoke/model/fields.h"
 #include "bespoke/model/function_model.h"

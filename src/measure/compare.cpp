@@ -29,7 +29,8 @@ struct View {
 View view_of(const torch::Tensor& x, const CompareOptions& options, bool kept) {
   const bool errors_decoded = options.decode && options.errors_of_decoded;
   // Decoding may cost as much as sampling: only where something looks at it.
-  if (!options.decode || !(errors_decoded || options.features || kept)) return {x, x};
+  if (!options.decode || !(errors_decoded || options.features || options.jury || kept))
+    return {x, x};
   const torch::NoGradGuard no_grad;
   const torch::Tensor decoded = options.decode(x);
   return {errors_decoded ? decoded : x, decoded};
@@ -52,6 +53,24 @@ class Keeper {
   std::vector<torch::Tensor> parts_;
 };
 
+// How many samples show what their prompts say, of those that could be judged.
+class Agreement {
+ public:
+  void add(const std::vector<std::optional<bool>>& verdicts) {
+    for (const auto& verdict : verdicts) {
+      judged_ += verdict.has_value() ? 1 : 0;
+      agreeing_ += verdict.value_or(false) ? 1 : 0;
+    }
+  }
+  std::optional<double> part() const {
+    if (judged_ == 0) return std::nullopt;
+    return static_cast<double>(agreeing_) / static_cast<double>(judged_);
+  }
+
+ private:
+  int64_t judged_ = 0, agreeing_ = 0;
+};
+
 // What one solver did on all samples so far.
 struct Record {
   explicit Record(int64_t keep) : keeper(keep) {}
@@ -60,6 +79,7 @@ struct Record {
   bool diverged = false;
   bool features_failed = false;
   FeatureAccumulator features;
+  Agreement agreement;
   Keeper keeper;
 };
 
@@ -68,6 +88,7 @@ struct Truth {
   explicit Truth(int64_t keep) : keeper(keep) {}
   std::vector<double> powers;
   FeatureAccumulator features;
+  Agreement agreement;
   Keeper keeper;
 };
 
@@ -108,6 +129,12 @@ void run_solver(const NsSolver& solver, const Round& round, const CompareOptions
   const auto errors = mean_squared_errors(view.measured, round.expected);
   record.errors.insert(record.errors.end(), errors.begin(), errors.end());
   record.keeper.add(view.shown);
+  // Samples so far off that a classifier makes no numbers of them show nothing.
+  if (options.jury && !stays_finite([&] {
+        record.agreement.add(options.jury->verdicts(view.shown, round.first_sample));
+      })) {
+    record.agreement.add(std::vector<std::optional<bool>>(errors.size(), false));
+  }
   if (!options.features || record.features_failed) return;
   record.features_failed =
       !stays_finite([&] { record.features.add(options.features(view.shown)); });
@@ -120,6 +147,7 @@ torch::Tensor expected_of(const torch::Tensor& samples, int64_t first_sample,
   const auto powers = mean_squared_errors(view.measured, torch::zeros_like(view.measured));
   truth.powers.insert(truth.powers.end(), powers.begin(), powers.end());
   truth.keeper.add(view.shown);
+  if (options.jury) truth.agreement.add(options.jury->verdicts(view.shown, first_sample));
   if (options.features && !options.reference_statistics) {
     truth.features.add(options.features(view.shown));
   }
@@ -181,6 +209,7 @@ ComparisonRow summarise(const NamedSolver& contender, const Record& record,
   row.mse_median = quantile(record.errors, 0.5);
   row.mse_high = quantile(record.errors, 0.95);
   row.seconds = record.seconds / static_cast<double>(record.errors.size());
+  row.agreement = record.agreement.part();
   row.samples = record.keeper.samples();
   return row;
 }
@@ -243,6 +272,7 @@ Comparison compare(const ModelPtr& model, const std::vector<NamedSolver>& conten
 
   Comparison result;
   result.reference_evaluations = known.evaluations.to(torch::kDouble).mean().item<double>();
+  result.reference_agreement = truth.agreement.part();
   result.reference_samples = truth.keeper.samples();
   for (size_t k = 0; k < contenders.size(); ++k) {
     result.rows.push_back(summarise(contenders[k], records[k], truth.powers, options));

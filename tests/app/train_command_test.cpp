@@ -3,12 +3,14 @@
 #include <torch/torch.h>
 
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "bespoke/base/file.h"
 #include "bespoke/base/folder_lock.h"
 #include "bespoke/io/dataset.h"
 #include "bespoke/io/png.h"
 #include "bespoke/io/safetensors.h"
+#include "bespoke/measure/judge.h"
 #include "command_line.h"
 
 namespace bespoke {
@@ -91,6 +93,31 @@ TEST_F(TrainCommand, LearnsCaptionsAndDrawsByPrompts) {
   EXPECT_NE(few.err.find("1 captions for 16 samples"), std::string::npos) << few.err;
   expect_failure(small_ + "--steps 20 --network unet --captions captions.txt -o other", 2,
                  "--captions is for --network transformer only");
+}
+
+TEST_F(TrainCommand, TeachesAJudgeOfPrompts) {
+  std::string captions;
+  for (int i = 0; i < 16; ++i) captions += i % 2 == 0 ? "a cat\n" : "two dogs\n";
+  write_file_atomically(folder_ / "captions.txt", captions);
+  ASSERT_EQ(run(small_ + "--steps 20 --captions captions.txt -o run").code, 0);
+  ASSERT_EQ(run(small_ + "--steps 20 --network classifier -o judge").code, 0);
+  write_judge(folder_ / "judge", "classifier.pt", {"cat", "dogs"});
+  const std::string compare =
+      "compare --model run/model.json --count 4 --nfe 2 --solvers euler --tolerance 1e-2 "
+      "--no-cache --judge judge ";
+  const Outcome judged = run(compare + "--prompts captions.txt --report out/report.html");
+  ASSERT_EQ(judged.code, 0) << judged.err;
+  EXPECT_NE(judged.out.find("show what their prompt says"), std::string::npos) << judged.out;
+  EXPECT_NE(read_file(folder_ / "out/report.html").find("<small>two dogs</small>"),
+            std::string::npos);
+  const Outcome figures = run(compare + "--prompt 'two dogs' --format json");
+  ASSERT_EQ(figures.code, 0) << figures.err;
+  const auto rows = nlohmann::json::parse(figures.out);
+  ASSERT_EQ(rows.size(), 2u) << "the reference too";
+  EXPECT_LE(rows[0]["agreement"].get<double>(), 1);
+  EXPECT_TRUE(rows[1]["agreement"].is_number());
+  expect_failure(compare + "--prompt 'two' ", 3, "no prompt names one class");
+  expect_failure("compare --count 4 --nfe 2 --judge judge", 2, "--judge is for models");
 }
 
 TEST_F(TrainCommand, LearnsLatentsOfAnAutoencoder) {

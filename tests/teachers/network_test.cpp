@@ -177,14 +177,27 @@ TEST(Features, AreTheSameFromTheirFile) {
     Classifier network(shape);
     set_weights(network, copy_weights(network).to(torch::kHalf).to(torch::kFloat));
     const TemporaryFolder folder;
+    const auto answer = [&](const char* name, const torch::Tensor& x) {
+      torch::jit::Module file = torch::jit::load((folder.path() / name).string());
+      file.to(torch::kFloat);
+      return file.forward({x}).toTensor();
+    };
     export_features(network, shape, folder.path() / "features.pt");
-    torch::jit::Module file = torch::jit::load((folder.path() / "features.pt").string());
-    file.to(torch::kFloat);
-    const torch::Tensor x = batch_of(shape, 3);
-    const torch::Tensor features = file.forward({x}).toTensor();
+    export_classifier(network, shape, folder.path() / "classifier.pt");
+    const torch::Tensor x = batch_of(shape, 3), features = answer("features.pt", x);
     EXPECT_EQ(features.sizes(), (std::vector<int64_t>{3, Classifier::kFeatures}));
     EXPECT_LT(relative_error(features, network.features(x)), 1e-6);
+    EXPECT_LT(relative_error(answer("classifier.pt", x), network.forward(x)), 1e-6);
   }
+}
+
+TEST(Features, TellWhereSomethingIs) {
+  Classifier network(kImages);
+  torch::Tensor x = torch::zeros({2, 3, 32, 32});
+  x.index_put_({0, torch::indexing::Slice(), 14, 14}, 1);
+  x.index_put_({1, torch::indexing::Slice(), 18, 18}, 1);
+  const torch::Tensor features = network.features(x);
+  EXPECT_GT(relative_error(features[0], features[1]), 1e-4);
 }
 
 TEST(TeacherCard, ReadsBackAsWhatWasTrained) {

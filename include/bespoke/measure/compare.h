@@ -2,12 +2,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "bespoke/base/psnr.h"
 #include "bespoke/measure/features.h"
+#include "bespoke/measure/judge.h"
 #include "bespoke/model/model.h"
 #include "bespoke/path/guidance_weight.h"
 #include "bespoke/sample/reference.h"
@@ -32,6 +34,9 @@ struct CompareOptions {
   // Of real data, by the same features; none: no distances to it.
   std::optional<FeatureStatistics> real_statistics;
 
+  // Of samples drawn by prompts, decoded where they can be; null: none are judged.
+  std::shared_ptr<const Jury> jury;
+
   // What is known already from the same x0; none: computed.
   std::optional<ReferenceResult> reference;
   std::optional<FeatureStatistics> reference_statistics;
@@ -53,6 +58,7 @@ struct ComparisonRow {
   // Where there are features: to the reference's samples, and to the real data. None also where
   // the samples are so far off that their features are not finite.
   std::optional<double> frechet_to_reference, frechet_to_real;
+  std::optional<double> agreement;       // of the judged samples, the part that shows what is said
   std::vector<double> psnr_by_guidance;  // of the samples in each bin; NaN where there is none
   torch::Tensor samples;  // the first `keep`, decoded where they can be, float32 on the CPU
 };
@@ -63,7 +69,8 @@ struct Comparison {
   double reference_evaluations = 0;          // mean per sample; a guided one is two model calls
   // What the model itself leaves: no solver of it can be expected to come nearer to real data.
   std::optional<double> reference_frechet_to_real;
-  torch::Tensor reference_samples;  // as ComparisonRow's samples
+  std::optional<double> reference_agreement;  // a solver can hardly do better than the model
+  torch::Tensor reference_samples;            // as ComparisonRow's samples
 };
 
 // How near each solver's samples come to the model's own, from the same noise x0 [count, ...]. A
