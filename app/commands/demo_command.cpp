@@ -33,35 +33,53 @@ void run_step(const std::string& what, const Arguments& arguments) {
   std::fflush(stdout);
 }
 
-// The words of a command, with what is in braces replaced.
-Arguments split_words(const std::string& text, const DemoCommandOptions& options) {
-  Arguments arguments;
-  for (const auto& word : split(text, ' ')) {
-    arguments.push_back(fmt::format(fmt::runtime(word), fmt::arg("model", options.model),
-                                    fmt::arg("output", options.output),
-                                    fmt::arg("features", kEmbeddedFeatures)));
+// What the demo's commands say of the model: of images by class, or of images by prompt.
+struct DemoCase {
+  std::string samples;  // which samples, for distillation and comparison alike
+  std::string distill;  // the size of the distillation
+  std::string compare;  // the size of the comparison, and what it measures
+  std::string minutes;  // on two CPU cores
+};
+
+// Where guidance doubles the calls and prompts are hard, fewer samples and no search for the best
+// of the catalogue, which takes longer than all the rest.
+DemoCase case_of(const DemoCommandOptions& options) {
+  const auto prompts = embedded_prompts(options.model);
+  if (prompts.empty()) {
+    // 72 samples: more than the 64 features, which a covariance needs.
+    return {"", "--samples 48 --calls 15000",
+            fmt::format("--cond y=0-9 --count 72 --solvers euler,midpoint,dpm++2m,unipc2-bh2,best,"
+                        "{}/run/bns.solver.json --features {}",
+                        options.output, kEmbeddedFeatures),
+            "Two"};
   }
-  return arguments;
+  return {fmt::format("--prompts {} --guidance 2", prompts.string()), "--samples 24 --calls 4000",
+          fmt::format("--count 16 --space decoded --solvers euler,midpoint,dpm++2m,unipc3-bh2,"
+                      "{}/run/bns.solver.json",
+                      options.output),
+          "Four"};
+}
+
+Arguments words(const std::string& text) {
+  Arguments words;
+  for (const auto& word : split(text, ' ')) {
+    if (!word.empty()) words.push_back(word);
+  }
+  return words;
 }
 
 // A demo that was stopped goes on where it was.
-Arguments distill_step(const DemoCommandOptions& options) {
+Arguments distill_step(const DemoCommandOptions& options, const DemoCase& what) {
   const bool begun = is_file(std::filesystem::path(options.output) / "run/options.json");
-  return split_words(
-      std::string("distill --model {model} --nfe 8 --samples 48 --calls 15000 -o {output}/run") +
-          (begun ? " --resume" : ""),
-      options);
+  return words(fmt::format("distill --model {} {} --nfe 8 {} -o {}/run{}", options.model,
+                           what.samples, what.distill, options.output, begun ? " --resume" : ""));
 }
 
-// 72 samples: more than the 64 features, which a covariance needs.
-Arguments compare_step(const DemoCommandOptions& options) {
-  return split_words(
-      std::string("compare --model {model} --cond y=0-9 --count 72 --tolerance 1e-4 --nfe 8 "
-                  "--solvers euler,midpoint,dpm++2m,unipc2-bh2,best,"
-                  "{output}/run/bns.solver.json --features {features} "
-                  "--report {output}/report.html") +
-          (charts_are_built() ? " --png {output}/pictures" : ""),
-      options);
+Arguments compare_step(const DemoCommandOptions& options, const DemoCase& what) {
+  return words(
+      fmt::format("compare --model {} {} --tolerance 1e-4 --nfe 8 {} --report {}/report.html{}",
+                  options.model, what.samples, what.compare, options.output,
+                  charts_are_built() ? fmt::format(" --png {}/pictures", options.output) : ""));
 }
 
 // One that ended; one that was stopped is continued.
@@ -72,19 +90,18 @@ void refuse_earlier_demo(const DemoCommandOptions& options) {
 
 void run_demo(const DemoCommandOptions& options) {
   refuse_earlier_demo(options);
+  const DemoCase what = case_of(options);
   forget_invocations();  // a report names the commands below instead
   fmt::print(
       "Bespoke makes a small image model, {}, sample faster: 8 model evaluations instead of\n"
-      "about eighty, with a solver made for it. Two minutes on two CPU cores.\n",
-      options.model);
+      "about eighty, with a solver made for it. {} minutes on two CPU cores.\n",
+      options.model, what.minutes);
   run_step(
       "1. The model's own samples, by an adaptive solver; a solver of 8 evaluations fitted to "
       "them\n"
       "   in closed form; and what a few iterations make of it, all by calling the model alone:",
-      distill_step(options));
-  run_step(
-      "2. How near it, the usual solvers and the best of all the catalogue come, on other noise:",
-      compare_step(options));
+      distill_step(options, what));
+  run_step("2. How near it and the others come, on other noise:", compare_step(options, what));
   const auto file = read_solver_file(options.output + "/run/bns.solver.json");
   fmt::print("\nThe solver is {} numbers in {}/run/bns.solver.json\nThe report is {}/report.html\n",
              file.at().parameter_count(), options.output, options.output);
@@ -97,7 +114,7 @@ void add_demo_command(CLI::App& app) {
   auto* command = app.add_subcommand(
       "demo",
       "Distil a solver of 8 evaluations for an embedded image model, compare it, and report.\n\n"
-      "Examples:\n  bespoke demo\n  bespoke demo --model cifar10-eps-vp -o demo-vp");
+      "Examples:\n  bespoke demo\n  bespoke demo --model emoji-t2i -o demo-t2i");
   command->add_option("--model", options->model, "an embedded model")
       ->check(CLI::IsMember(embedded_model_names()))
       ->capture_default_str();

@@ -30,7 +30,9 @@ std::filesystem::path embedded_file(const std::string& name) {
 
 }  // namespace
 
-std::vector<std::string> embedded_model_names() { return {"cifar10-fm-ot", "cifar10-eps-vp"}; }
+std::vector<std::string> embedded_model_names() {
+  return {"cifar10-fm-ot", "cifar10-eps-vp", "emoji-t2i"};
+}
 
 std::filesystem::path embedded_card(const std::string& name) {
   for (const auto& known : embedded_model_names()) {
@@ -43,6 +45,10 @@ std::filesystem::path embedded_card(const std::string& name) {
         name);
   }
   return {};
+}
+
+std::filesystem::path embedded_prompts(const std::string& name) {
+  return embedded_file(name + "-prompts.txt");
 }
 
 std::filesystem::path embedded_features(const std::string& name) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bespoke/base/file.h"
+#include "bespoke/io/png.h"
 #include "bespoke/io/safetensors.h"
 #include "bespoke/report/chart.h"
 #include "command_line.h"
@@ -32,11 +33,31 @@ class EmbeddedModel : public CommandLine {
 };
 
 TEST_F(EmbeddedModel, IsWhatItsCardSays) {
-  for (const std::string name : {"cifar10-fm-ot", "cifar10-eps-vp"}) {
+  for (const std::string name : {"cifar10-fm-ot", "cifar10-eps-vp", "emoji-t2i"}) {
     const Outcome outcome = run("check " + name + " --count 2");
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     EXPECT_NE(outcome.out.find("The card fits"), std::string::npos) << outcome.out;
   }
+}
+
+TEST_F(EmbeddedModel, DrawsWhatItIsTold) {
+  const auto image = [this](const std::string& prompt) {
+    const Outcome outcome = run("sample --model emoji-t2i --prompt '" + prompt +
+                                "' --guidance 2 --solver euler --nfe 8 --count 1 -o out");
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return read_png(folder_ / "out/000000.png").image.to(torch::kDouble);
+  };
+  // Its upper right corner is of the colour that is named: red, green, blue.
+  const auto corner = [](const torch::Tensor& x) {
+    return x.slice(1, 0, 8).slice(2, 56).mean({1, 2});
+  };
+  const torch::Tensor red = corner(image("a small key at the bottom left on red"));
+  EXPECT_GT(red[0].item<double>(), 2 * red[1].item<double>());
+  const torch::Tensor blue = corner(image("a small key at the bottom left on a blue background"));
+  EXPECT_GT(blue[2].item<double>(), 2 * blue[0].item<double>());
+  const Outcome unknown = run("sample --model emoji-t2i --prompt 'a dragoon on red' -o x");
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_NE(unknown.err.find("did you mean 'dragon'?"), std::string::npos) << unknown.err;
 }
 
 TEST_F(EmbeddedModel, OneByOneNoBitDependsOnTheBatch) {
