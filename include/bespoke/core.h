@@ -42,6 +42,7 @@
 #include "bespoke/solver/ns_solver.h"
 #include "bespoke/solver/runge_kutta.h"
 #include "bespoke/solver/solver_file.h"
+#include "bespoke/solver/solver_shape.h"
 #include "bespoke/solver/time_rounding.h"
 #include "bespoke/solver/trace.h"
 #include "bespoke/solver/unipc.h"
