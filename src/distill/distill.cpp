@@ -412,10 +412,12 @@ DistillOptions with_shape(const Objective& training, const Objective& validation
     const auto report = [&](double done) {
       if (options.on_progress) options.on_progress("choosing the guided steps", done);
     };
-    const GuidedFit found =
-        search_guided_fit(training, validation, *options.field.schedule,
-                          guided_shapes(options.network_calls, options.nfe), options.constraints,
-                          fit_search_options(options), &state.screening, report);
+    // Half of a budget, since training gains more than the choice.
+    const GuidedSearchOptions search = {fit_search_options(options), options.constraints,
+                                        (options.most_forwards + 1) / 2};
+    const GuidedFit found = search_guided_fit(training, validation, *options.field.schedule,
+                                              guided_shapes(options.network_calls, options.nfe),
+                                              search, &state.screening, report);
     own.family = found.family;
     own.starts = {found.start};
   } else {

@@ -23,27 +23,37 @@ struct Candidate {
 class ShapeSearch {
  public:
   ShapeSearch(const Objective& training, const Objective& validation, const Schedule& schedule,
-              const BnsConstraints& constraints, Counts* counts)
+              const GuidedSearchOptions& options, Counts* counts)
       : training_(training),
         validation_(validation),
         schedule_(schedule),
-        constraints_(constraints),
+        options_(options),
         judges_(first_samples(validation, kJudges)),
         counts_(counts) {}
 
-  // One whose solver is not finite has an infinite loss.
-  Candidate fitted(const SolverShape& shape, const FitSearchOptions& options) {
+  // With so many rounds of moving the times. One whose solver is not finite has an infinite loss.
+  Candidate fitted(const SolverShape& shape, int rounds) {
+    FitSearchOptions fit = options_.fit;
+    fit.rounds = rounds;
     Candidate candidate;
-    candidate.fit.family = bns_family(shape, constraints_);
+    candidate.fit.family = bns_family(shape, options_.constraints);
     try {
-      candidate.fit.start =
-          search_fit(training_, *candidate.fit.family, schedule_, options, counts_);
+      candidate.fit.start = search_fit(training_, *candidate.fit.family, schedule_, fit, counts_);
       candidate.loss = mean(validation_.log_errors(candidate.fit.start.solver, judges_, counts_));
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::diverged) throw;
       problem_ = error.what();
     }
     return candidate;
+  }
+
+  // Whether that cannot spend more than there is.
+  bool can_afford(const SolverShape& shape, int rounds) const {
+    constexpr int64_t kFirstTimes = 3, kTimesOfARound = 6;  // at most, in search_fit
+    if (options_.most_forwards == 0) return true;
+    const int64_t runs = (kFirstTimes + kTimesOfARound * rounds) * options_.fit.samples +
+                         static_cast<int64_t>(judges_.size());
+    return counts_->forwards + runs * shape.calls() <= options_.most_forwards;
   }
 
   const std::string& problem() const { return problem_; }
@@ -54,7 +64,7 @@ class ShapeSearch {
   const Objective& training_;
   const Objective& validation_;
   const Schedule& schedule_;
-  const BnsConstraints& constraints_;
+  const GuidedSearchOptions& options_;
   std::vector<int64_t> judges_;
   Counts* counts_;
   std::string problem_;
@@ -62,30 +72,22 @@ class ShapeSearch {
 
 bool is_better(const Candidate& left, const Candidate& right) { return left.loss < right.loss; }
 
-// The best shapes on few times, the best first.
-std::vector<SolverShape> finalists(ShapeSearch& search, const std::vector<SolverShape>& shapes,
-                                   const FitSearchOptions& options,
-                                   const std::function<void(double)>& on_progress) {
-  constexpr size_t kFinalists = 3, kWorseInARow = 2;
-  if (shapes.size() == 1) return shapes;
-  FitSearchOptions few = options;
-  few.rounds = 0;
+// The shapes on few times, the best first; the first of them alone where no other can be afforded.
+std::vector<Candidate> ranked(ShapeSearch& search, const std::vector<SolverShape>& shapes,
+                              const std::function<void(double)>& report) {
+  constexpr size_t kWorseInARow = 2;
   std::vector<Candidate> tried;
   double least = kInfinity;
-  for (size_t worse = 0; tried.size() < shapes.size() && worse < kWorseInARow;) {
-    tried.push_back(search.fitted(shapes[tried.size()], few));
+  size_t worse = 0;
+  for (const SolverShape& shape : shapes) {
+    if (worse == kWorseInARow || (!tried.empty() && !search.can_afford(shape, 0))) break;
+    tried.push_back(search.fitted(shape, 0));
     worse = tried.back().loss < least ? 0 : worse + 1;
     least = std::min(least, tried.back().loss);
-    if (on_progress) {
-      on_progress(0.5 * static_cast<double>(tried.size()) / static_cast<double>(shapes.size()));
-    }
+    report(static_cast<double>(tried.size()) / static_cast<double>(shapes.size()));
   }
   std::stable_sort(tried.begin(), tried.end(), is_better);
-  std::vector<SolverShape> best;
-  for (size_t i = 0; i < std::min(kFinalists, tried.size()); ++i) {
-    best.push_back(tried[i].fit.family->shape());
-  }
-  return best;
+  return tried;
 }
 
 }  // namespace
@@ -109,17 +111,23 @@ std::vector<SolverShape> guided_shapes(int calls, int nfe) {
 
 GuidedFit search_guided_fit(const Objective& training, const Objective& validation,
                             const Schedule& schedule, const std::vector<SolverShape>& shapes,
-                            const BnsConstraints& constraints, const FitSearchOptions& options,
-                            Counts* counts, const std::function<void(double)>& on_progress) {
-  ShapeSearch search(training, validation, schedule, constraints, counts);
-  const std::vector<SolverShape> best = finalists(search, shapes, options, on_progress);
-  Candidate chosen;
-  for (size_t i = 0; i < best.size(); ++i) {
-    Candidate candidate = search.fitted(best[i], options);
+                            const GuidedSearchOptions& options, Counts* counts,
+                            const std::function<void(double)>& on_progress) {
+  constexpr size_t kFinalists = 3;
+  const auto report = [&](double begin, double done) {
+    if (on_progress) on_progress(begin + 0.5 * done);
+  };
+  ShapeSearch search(training, validation, schedule, options, counts);
+  const std::vector<Candidate> tried =
+      ranked(search, shapes, [&](double done) { report(0, done); });
+  Candidate chosen = tried.front();
+  const size_t finalists = std::min(kFinalists, tried.size());
+  for (size_t i = 0; i < finalists; ++i) {
+    const SolverShape shape = tried[i].fit.family->shape();
+    if (!search.can_afford(shape, options.fit.rounds)) break;
+    Candidate candidate = search.fitted(shape, options.fit.rounds);
     if (is_better(candidate, chosen)) chosen = std::move(candidate);
-    if (on_progress) {
-      on_progress(0.5 + 0.5 * static_cast<double>(i + 1) / static_cast<double>(best.size()));
-    }
+    report(0.5, static_cast<double>(i + 1) / static_cast<double>(finalists));
   }
   if (chosen.loss == kInfinity) throw Error(ErrorKind::diverged, search.problem());
   return chosen.fit;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <vector>
 
@@ -23,14 +24,20 @@ struct GuidedFit {
   NamedSolver start;
 };
 
+struct GuidedSearchOptions {
+  FitSearchOptions fit;
+  BnsConstraints constraints;
+  // At most, 0 for no limit: what the search might spend beyond its first fit it leaves out.
+  int64_t most_forwards = 0;
+};
+
 // Which of the shapes does best, by fits: each is fitted to the true trajectories of training
 // samples on a few times, and judged on validation samples. More steps gain up to some number and
 // lose beyond it, so the search ends two shapes after the best; its best few are then fitted with
 // the whole search for times. An Error (diverged) where no fit is finite.
 GuidedFit search_guided_fit(const Objective& training, const Objective& validation,
                             const Schedule& schedule, const std::vector<SolverShape>& shapes,
-                            const BnsConstraints& constraints, const FitSearchOptions& options,
-                            Counts* counts,
+                            const GuidedSearchOptions& options, Counts* counts,
                             const std::function<void(double)>& on_progress = nullptr);
 
 }  // namespace bespoke
