@@ -72,16 +72,16 @@ class ShapeSearch {
 
 bool is_better(const Candidate& left, const Candidate& right) { return left.loss < right.loss; }
 
-// The shapes on few times, the best first; the first of them alone where no other can be afforded.
+// The shapes, the best first; the first of them alone where no other can be afforded.
 std::vector<Candidate> ranked(ShapeSearch& search, const std::vector<SolverShape>& shapes,
-                              const std::function<void(double)>& report) {
+                              int rounds, const std::function<void(double)>& report) {
   constexpr size_t kWorseInARow = 2;
   std::vector<Candidate> tried;
   double least = kInfinity;
   size_t worse = 0;
   for (const SolverShape& shape : shapes) {
-    if (worse == kWorseInARow || (!tried.empty() && !search.can_afford(shape, 0))) break;
-    tried.push_back(search.fitted(shape, 0));
+    if (worse == kWorseInARow || (!tried.empty() && !search.can_afford(shape, rounds))) break;
+    tried.push_back(search.fitted(shape, rounds));
     worse = tried.back().loss < least ? 0 : worse + 1;
     least = std::min(least, tried.back().loss);
     report(static_cast<double>(tried.size()) / static_cast<double>(shapes.size()));
@@ -93,8 +93,9 @@ std::vector<Candidate> ranked(ShapeSearch& search, const std::vector<SolverShape
 }  // namespace
 
 std::vector<SolverShape> guided_shapes(int calls, int nfe) {
-  if (nfe == 0 && calls < 2) {
-    throw usage_error("a guided sample takes at least 2 network calls, found {}", calls);
+  if (nfe == 0 && (calls < 2 || calls > kMostEvaluations)) {
+    throw usage_error("a guided sample takes 2 to {} network calls, found {}", kMostEvaluations,
+                      calls);
   }
   if (nfe > 0 && (calls <= nfe || calls > 2 * nfe)) {
     throw usage_error(
@@ -118,10 +119,11 @@ GuidedFit search_guided_fit(const Objective& training, const Objective& validati
     if (on_progress) on_progress(begin + 0.5 * done);
   };
   ShapeSearch search(training, validation, schedule, options, counts);
-  const std::vector<Candidate> tried =
-      ranked(search, shapes, [&](double done) { report(0, done); });
+  const bool choice = shapes.size() > 1;
+  const std::vector<Candidate> tried = ranked(search, shapes, choice ? 0 : options.fit.rounds,
+                                              [&](double done) { report(0, done); });
   Candidate chosen = tried.front();
-  const size_t finalists = std::min(kFinalists, tried.size());
+  const size_t finalists = choice ? std::min(kFinalists, tried.size()) : 0;
   for (size_t i = 0; i < finalists; ++i) {
     const SolverShape shape = tried[i].fit.family->shape();
     if (!search.can_afford(shape, options.fit.rounds)) break;

@@ -92,7 +92,7 @@ TEST_F(NetworkCallsCommand, WhatDoesNotGoTogetherIsRefused) {
   expect_failure(distil("--guidance 2 --nfe 8 " + calls), 2, "9 to 16 network calls");
   expect_failure(distil("--guidance 2 --nfe 3 " + calls), 2, "4 to 6 network calls");
   expect_failure(distil("--guidance 2 --nfe 5,6 " + calls), 2, "one --nfe at most");
-  expect_failure(distil("--guidance 2 --network-calls 1 -o x"), 2, "at least 2 network calls");
+  expect_failure(distil("--guidance 2 --network-calls 1 -o x"), 2, "2 to 10000 network calls");
   expect_failure("distill --guidance 2 --network-calls 8 -o x", 3, "a null value");
   EXPECT_FALSE(fs::exists(folder_ / "x"));
 
