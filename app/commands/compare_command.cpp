@@ -305,8 +305,8 @@ std::string psnr_title(const PreparedComparison& work, const ComparisonResult& r
       "sample, tolerance {:g}){}{}\n{}",
       value_peak(work.open, work.decoded), work.decoded ? "decoded" : "sample",
       result.figures.reference_evaluations, options.tolerance,
-      result.cached_reference ? " (cached)" : "", options.details ? "" : ", by NFE",
-      work.chosen.title);
+      result.cached_reference ? " (cached)" : "",
+      options.details ? "" : ", by " + to_string(unit_of(result.figures)), work.chosen.title);
 }
 
 // "512 features of inception.pt": what every Fréchet distance is relative to.
@@ -359,12 +359,14 @@ std::string render_for_people(const PreparedComparison& work, const ComparisonRe
     return all_figures(result.figures, work.chosen.title, true).render(format, title) +
            render_by_guidance(result.figures, format);
   }
-  std::string text = figures_by_nfe(result.figures, nfes, psnr_cell).render(format, title);
+  const std::string unit = to_string(unit_of(result.figures));
+  std::string text = figures_by_cost(result.figures, nfes, psnr_cell).render(format, title);
   const auto add = [&](const std::string& heading,
                        const std::optional<double> ComparisonRow::*distance) {
     if (heading.empty()) return;
     const auto cell = [&](const ComparisonRow& row) { return distance_cell(row, row.*distance); };
-    text += "\n" + figures_by_nfe(result.figures, nfes, cell).render(format, heading + ", by NFE");
+    text +=
+        "\n" + figures_by_cost(result.figures, nfes, cell).render(format, heading + ", by " + unit);
   };
   add(to_reference, &ComparisonRow::frechet_to_reference);
   add(to_real, &ComparisonRow::frechet_to_real);

@@ -110,7 +110,8 @@ TrainingData load_training_data(const DistillCommandOptions& options, const Open
     make_default_pairs(open, options.model.batch, options.conditions, options.tolerance, folder);
     return read_training_data(folder, options.most_pairs, method, open);
   }
-  const Tolerances usual = usual_tolerances(static_cast<int>(options.nfes().back()));
+  const auto most = static_cast<int>(options.nfes().back());
+  const Tolerances usual = usual_tolerances(most > 0 ? most : options.network_calls);
   MadePairs made = make_pairs_now(open, options.model.batch, options.conditions,
                                   options.tolerance.value_or(usual.rtol), options.samples);
   TrainingData data;
@@ -125,10 +126,17 @@ TrainingData load_training_data(const DistillCommandOptions& options, const Open
 
 // One distillation, from its start or checkpoint to its end.
 struct Outcome {
-  int nfe;
   nlohmann::json summary;
   NsSolver solver;
 };
+
+// "10 NFE (16 network calls)" of a solver that guides itself.
+std::string evaluations_text(const SolverShape& shape) {
+  const std::string nfe = fmt::format("{} NFE", shape.nfe);
+  if (!shape.guides_itself()) return nfe;
+  return fmt::format("{} ({} network calls, the first {} steps guided)", nfe, shape.calls(),
+                     shape.guided.size());
+}
 
 std::string describe_progress(const DistillProgress& progress) {
   return fmt::format(
@@ -139,8 +147,8 @@ std::string describe_progress(const DistillProgress& progress) {
 }
 
 // A solver that can be used already, after seconds.
-void say_start(const StartState& start, const Counts& screening, int nfe) {
-  say("{} NFE: {:.2f} dB from {}, {} calls", nfe, start.initial_psnr, start.name,
+void say_start(const StartState& start, const Counts& screening, const SolverShape& shape) {
+  say("{}: {:.2f} dB from {}, {} calls", evaluations_text(shape), start.initial_psnr, start.name,
       grouped(screening.forwards));
 }
 
@@ -203,19 +211,23 @@ double validation_snr(const ModelPtr& model, const Pairs& pairs,
 
 Table summary_table(const std::vector<Outcome>& outcomes) {
   const bool audio = outcomes.front().summary.contains("validation_snr");
+  const bool own_guidance = outcomes.front().solver.guides_itself();
   std::vector<Table::Column> columns = {{"NFE", true},         {"start"},
                                         {"start dB", true, 2}, {"best dB", true, 2},
                                         {"train dB", true, 2}, {"iterations", true},
                                         {"forwards", true},    {"VJPs", true},
                                         {"seconds", true, 1},  {"ended"}};
   if (audio) columns.insert(columns.begin() + 4, {"best SNR dB", true, 2});
+  if (own_guidance) columns.insert(columns.begin() + 1, {"calls", true});
   Table table(columns);
   for (const auto& outcome : outcomes) {
     const auto& s = outcome.summary;
     std::vector<nlohmann::json> row = {
-        outcome.nfe,     s["start"],    s["initial_psnr"], s["validation_psnr"], s["training_psnr"],
-        s["iterations"], s["forwards"], s["vjps"],         s["seconds"],         s["ended"]};
+        outcome.solver.nfe(), s["start"],      s["initial_psnr"], s["validation_psnr"],
+        s["training_psnr"],   s["iterations"], s["forwards"],     s["vjps"],
+        s["seconds"],         s["ended"]};
     if (audio) row.insert(row.begin() + 4, s["validation_snr"]);
+    if (own_guidance) row.insert(row.begin() + 1, outcome.solver.shape().calls());
     table.add_row(row);
   }
   return table;
@@ -224,24 +236,27 @@ Table summary_table(const std::vector<Outcome>& outcomes) {
 // What must be the same for a run to be continued.
 nlohmann::json resolved_options(const DistillCommandOptions& options, const OpenModel& open,
                                 const TrainingData& data) {
-  return {{"model", open.identity()},
-          {"guidance", describe(open.guidance)},
-          {"dtype", options.model.dtype},
-          {"pairs", data.provenance},
-          {"nfe", options.nfe},
-          {"family", options.family},
-          {"init", options.init},
-          {"method", options.method},
-          {"direct", options.direct},
-          {"start_scale", options.start_scale},
-          {"times", options.times},
-          {"adam_decay", options.adam_decay},
-          {"sigma_0", options.sigma_0},
-          {"space", options.space},
-          {"iterations", options.iterations},
-          {"batch", options.batch},
-          {"most_forwards", options.most_forwards},
-          {"seed", options.seed}};
+  nlohmann::json resolved = {{"model", open.identity()},
+                             {"guidance", describe(open.guidance)},
+                             {"dtype", options.model.dtype},
+                             {"pairs", data.provenance},
+                             {"nfe", options.nfe_text()},
+                             {"family", options.family},
+                             {"init", options.init},
+                             {"method", options.method},
+                             {"direct", options.direct},
+                             {"start_scale", options.start_scale},
+                             {"times", options.times},
+                             {"adam_decay", options.adam_decay},
+                             {"sigma_0", options.sigma_0},
+                             {"space", options.space},
+                             {"iterations", options.iterations},
+                             {"batch", options.batch},
+                             {"most_forwards", options.most_forwards},
+                             {"seed", options.seed}};
+  // Only where it was given, so that runs begun before there was such an option can go on.
+  if (options.network_calls > 0) resolved["network_calls"] = options.network_calls;
+  return resolved;
 }
 
 // Methods that look at one number a sample need more of them than there are parameters.
@@ -283,7 +298,10 @@ struct Session {
 // Runs it with a progress bar, storing where it has got to.
 DistillSummary run_and_record(Session& session, ModelDistillOptions& settings, DistillRun& run) {
   DistillState latest = run.state();
-  const std::string label = fmt::format("{} {} NFE", session.options.family, settings.nfe);
+  const std::string label =
+      settings.network_calls > 0
+          ? fmt::format("{} {} network calls", session.options.family, settings.network_calls)
+          : fmt::format("{} {} NFE", session.options.family, settings.nfe);
   auto progress = std::make_unique<Progress>(label);
   std::string shown = label;
   const auto planned = static_cast<double>(settings.most_iterations());
@@ -298,9 +316,10 @@ DistillSummary run_and_record(Session& session, ModelDistillOptions& settings, D
     progress->show(static_cast<double>(info.iteration) / planned, describe_progress(info));
     return interrupt_requested() ? Verdict::stop : Verdict::go_on;
   };
-  settings.on_start = [&](const StartState& start, const Counts& screening) {
+  settings.on_start = [&](const StartState& start, const Counts& screening,
+                          const SolverShape& shape) {
     progress = std::make_unique<Progress>(shown = label);
-    say_start(start, screening, settings.nfe);
+    say_start(start, screening, shape);
   };
   settings.on_less_memory = [&](const TensorObjectiveOptions& left) {
     say_less_memory(left);
@@ -316,7 +335,7 @@ DistillSummary run_and_record(Session& session, ModelDistillOptions& settings, D
 // A distillation that ended in an earlier run. Its solver is in the file that run left.
 Outcome read_outcome(Session& session, int nfe, const nlohmann::json& summary) {
   const SolverFile earlier = read_solver_file(session.path);
-  Outcome outcome = {nfe, summary, earlier.at(nfe)};
+  Outcome outcome = {summary, earlier.at(nfe)};
   session.file.put(earlier.only(nfe).solvers.front());
   if (summary.value("ended", "") == to_string(Ending::diverged)) {
     report_divergence(session, outcome);
@@ -328,11 +347,11 @@ Outcome distill_one(Session& session, int nfe) {
   const auto& options = session.options;
   ModelDistillOptions settings = distill_options(options, session.open, nfe, session.decoded);
   warn_of_few_pairs(session.data, settings);
-  DistillRun run(distillation_folder(options.output, nfe));
+  DistillRun run(distillation_folder(options.output, nfe, options.network_calls));
   if (const auto summary = run.finished()) return read_outcome(session, nfe, *summary);
   if (session.memory) settings.objective.device_batch = session.memory->device_batch;
   const DistillSummary result = run_and_record(session, settings, run);
-  Outcome outcome = {nfe, summary_json(result), result.solver};
+  Outcome outcome = {summary_json(result), result.solver};
   if (session.open.card.sample_rate > 0) {
     outcome.summary["validation_snr"] =
         validation_snr(session.model, session.data.validation,
@@ -342,9 +361,9 @@ Outcome distill_one(Session& session, int nfe) {
   if (result.ending == Ending::stopped) {
     throw Error(
         ErrorKind::interrupted,
-        fmt::format("interrupted; {} has the best so far ({:.2f} dB at {} NFE), add --resume to "
-                    "go on",
-                    session.path.string(), result.validation_psnr, nfe));
+        fmt::format("interrupted; {} has the best so far ({:.2f} dB at {}), add --resume to go on",
+                    session.path.string(), result.validation_psnr,
+                    evaluations_text(result.solver.shape())));
   }
   run.finish(outcome.summary);
   if (result.ending == Ending::diverged) report_divergence(session, outcome);
@@ -395,6 +414,7 @@ void add_distill_command(CLI::App& app) {
       "Examples:\n  bespoke distill --model model.json --nfe 8 -o run\n"
       "  bespoke distill --model model.json --nfe 2-20 -o run\n"
       "  bespoke distill --model model.json --guidance 0-4 --nfe 8 -o run     for all w there\n"
+      "  bespoke distill --model model.json --guidance 2 --network-calls 16 -o run\n"
       "  bespoke pairs --model model.json --guidance 2 -o pairs\n"
       "  bespoke distill --model model.json --guidance 2 --pairs pairs --nfe 4-20+2 -o run\n"
       "  bespoke distill --model model.json --pairs pairs --nfe 8 --method adam -o adam\n"

@@ -40,7 +40,8 @@ struct SampleCommandOptions {
 // Samples and what each cost.
 struct Draw {
   torch::Tensor samples;
-  double evaluations;  // mean per sample
+  double evaluations;     // mean per sample
+  int network_calls = 0;  // of a solver that guides itself
 };
 
 Draw draw(const SampleCommandOptions& options, const OpenModel& open, const ChosenSamples& chosen) {
@@ -60,7 +61,7 @@ Draw draw(const SampleCommandOptions& options, const OpenModel& open, const Chos
   const NsSolver solver = resolve(options.name, options.nfe, open.field(), options.solver).at();
   return {sample_in_batches(solver, VelocityField(chosen.model), chosen.noise, chosen.conditions,
                             batching),
-          static_cast<double>(solver.nfe())};
+          static_cast<double>(solver.nfe()), solver.guides_itself() ? solver.shape().calls() : 0};
 }
 
 torch::Tensor decode_all(const OpenModel& open, const torch::Tensor& samples, int64_t batch) {
@@ -93,10 +94,14 @@ void run_sample(const SampleCommandOptions& options) {
                        {"model", chosen.title},
                        {"solver", options.name},
                        {"evaluations", fmt::format("{:g}", drawn.evaluations)}};
+  std::string cost = fmt::format("{:.1f} evaluations each", drawn.evaluations);
+  if (drawn.network_calls > 0) {
+    cost += fmt::format(" ({} network calls)", drawn.network_calls);
+    output.parameters["network calls"] = fmt::format("{}", drawn.network_calls);
+  }
   const auto written = write_samples(options.output, open, chosen, output);
-  fmt::print("{}\n{}: {} samples, {:.1f} evaluations each, {:.2f} s\nin {}: {}\n", chosen.title,
-             options.name, chosen.count(), drawn.evaluations, seconds, options.output,
-             fmt::join(written, ", "));
+  fmt::print("{}\n{}: {} samples, {}, {:.2f} s\nin {}: {}\n", chosen.title, options.name,
+             chosen.count(), cost, seconds, options.output, fmt::join(written, ", "));
 }
 
 }  // namespace

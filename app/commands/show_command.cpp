@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <memory>
 
@@ -27,13 +28,21 @@ std::string made_for(const SolverFile& file) {
                      to_string(file.field.prediction), to_string(file.field.guidance));
 }
 
-std::string summary(const SolverFile& file, const NsSolver& solver) {
-  return fmt::format("{}: {} NFE, {} free parameters, starts from {:.6g} times the noise\n{}{}",
-                     file.name, solver.nfe(), solver.parameter_count(), solver.start_scale,
-                     made_for(file), provenance_lines(file.provenance_of(solver.nfe())));
+// What a solver that guides itself does more; empty for others.
+std::string own_guidance(const NsSolver& solver) {
+  if (!solver.guides_itself()) return "";
+  return fmt::format("\nguides itself: {} network calls a sample, unconditional ones at steps {}",
+                     solver.shape().calls(), fmt::join(solver.guided, ", "));
 }
 
-// Step i: x_{i+1} = a x_0 + sum_j b_j u_j, evaluated at t_i.
+std::string summary(const SolverFile& file, const NsSolver& solver) {
+  return fmt::format("{}: {} NFE, {} free parameters, starts from {:.6g} times the noise\n{}{}{}",
+                     file.name, solver.nfe(), solver.parameter_count(), solver.start_scale,
+                     made_for(file), own_guidance(solver),
+                     provenance_lines(file.provenance_of(solver.nfe())));
+}
+
+// Step i: x_{i+1} = a x_0 + sum_j b_j u_j + sum_j c_j d_j, evaluated at t_i.
 void show_one(const SolverFile& file, int nfe, TableFormat format) {
   const NsSolver& solver = file.at(nfe);
   constexpr int kDecimals = 5;
@@ -42,12 +51,17 @@ void show_one(const SolverFile& file, int nfe, TableFormat format) {
   for (int j = 0; j < solver.nfe(); ++j) {
     columns.push_back({fmt::format("b{}", j), true, kDecimals});
   }
+  for (const int j : solver.guided) columns.push_back({fmt::format("c{}", j), true, kDecimals});
   Table table(columns);
   for (size_t i = 0; i < solver.a.size(); ++i) {
     std::vector<nlohmann::json> row = {i, solver.times[i], solver.times[i + 1], solver.a[i]};
-    for (size_t j = 0; j < solver.a.size(); ++j) {
-      row.push_back(j <= i ? nlohmann::json(solver.b[i][j]) : nlohmann::json(""));
-    }
+    const auto add = [&](const std::vector<double>& values, size_t cells) {
+      for (size_t j = 0; j < cells; ++j) {
+        row.push_back(j < values.size() ? nlohmann::json(values[j]) : nlohmann::json(""));
+      }
+    };
+    add(solver.b[i], solver.a.size());
+    if (solver.guides_itself()) add(solver.c[i], solver.guided.size());
     table.add_row(row);
   }
   fmt::print("{}", table.render(format, summary(file, solver)));

@@ -54,8 +54,14 @@ void DistillCommandOptions::add_to(CLI::App& command) {
   command.add_option("--tolerance", tolerance,
                      "of the reference, where pairs are made now; default 1e-5 up to 12 NFE, 3e-6 "
                      "beyond and for adam");
-  command.add_option("--nfe", nfe, "evaluations, one or a list such as 4-20+2")
-      ->capture_default_str();
+  command.add_option("--nfe", nfe,
+                     "evaluations, one or a list such as 4-20+2; default 8, or with "
+                     "--network-calls as many as does best");
+  command
+      .add_option("--network-calls", network_calls,
+                  "with --guidance W: a solver that guides itself, of so many network calls a "
+                  "sample; its late steps make no unconditional call")
+      ->check(positive_number());
   command
       .add_option("--family", family,
                   "bns (every Non-Stationary solver), bst or bst-rk2, bst-rk1 (scale-time)")
@@ -117,11 +123,20 @@ void DistillCommandOptions::add_to(CLI::App& command) {
   command.add_option("-o,--output", output, "folder of the run and its solvers")->required();
 }
 
+std::string DistillCommandOptions::nfe_text() const {
+  constexpr char kDefault[] = "8";
+  return nfe.empty() && network_calls == 0 ? kDefault : nfe;
+}
+
 std::vector<int64_t> DistillCommandOptions::nfes() const {
-  auto list = parse_integer_list(nfe, "--nfe");
+  if (nfe_text().empty()) return {0};
+  auto list = parse_integer_list(nfe_text(), "--nfe");
   for (const int64_t one : list) check_nfe(one);
   std::sort(list.begin(), list.end());
   list.erase(std::unique(list.begin(), list.end()), list.end());
+  if (network_calls > 0 && list.size() > 1) {
+    throw usage_error("--network-calls takes one --nfe at most, found {}", nfe);
+  }
   return list;
 }
 
@@ -200,13 +215,40 @@ std::vector<NamedSolver> named_starts(const DistillCommandOptions& options, cons
 
 }  // namespace
 
+namespace {
+
+// A solver that guides itself: what it is made of is found by the library.
+void set_network_calls(const DistillCommandOptions& options, const GuidanceWeight& guidance,
+                       ModelDistillOptions& result) {
+  if (guidance.is_zero() || guidance.range) {
+    throw usage_error(
+        "--network-calls counts conditional and unconditional calls, so it needs one guidance "
+        "weight, --guidance W; found {}",
+        to_string(guidance));
+  }
+  if (options.family != "bns") {
+    throw usage_error("--network-calls is for bns solvers; leave out --family {}", options.family);
+  }
+  if (options.init != kAuto || options.sigma_0 != "1") {
+    throw usage_error("--network-calls starts from the fit; leave out --init and --sigma0");
+  }
+  result.network_calls = options.network_calls;
+  result.constraints = parse_constraints(options);
+}
+
+}  // namespace
+
 ModelDistillOptions distill_options(const DistillCommandOptions& options, const OpenModel& open,
                                     int nfe, bool decoded) {
   ModelDistillOptions result;
   result.nfe = nfe;
-  result.family = make_family(options, nfe);
   result.field = open.field();
-  result.starts = named_starts(options, *result.family, result.field);
+  if (options.network_calls > 0) {
+    set_network_calls(options, open.guidance, result);
+  } else {
+    result.family = make_family(options, nfe);
+    result.starts = named_starts(options, *result.family, result.field);
+  }
   result.method = parse_method(options.method);
   result.iterations = options.iterations;
   result.most_forwards = options.most_forwards;

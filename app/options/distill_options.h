@@ -18,7 +18,8 @@ struct DistillCommandOptions {
   ModelOptions model;
   std::string pairs, output;
   std::vector<std::string> conditions;  // of the pairs, where they are made here
-  std::string nfe = "8";
+  std::string nfe;                      // empty: 8, or with --network-calls as many as does best
+  int network_calls = 0;                // of a solver that guides itself; 0: an ordinary one
   std::string family = "bns", init = kAuto, method = kAuto, sigma_0 = "1";
   std::string start_scale = "free", times = "free";  // constraints
   std::string direct;                                // KEY=VALUE,...
@@ -31,13 +32,16 @@ struct DistillCommandOptions {
 
   void add_to(CLI::App& command);
 
-  // The NFE asked for, in rising order; throws a usage error where one makes no sense.
+  // As it is meant where nothing is typed: "8", or empty with --network-calls.
+  std::string nfe_text() const;
+  // The NFE asked for, in rising order, or 0 alone where --network-calls leaves it open; throws a
+  // usage error where one makes no sense.
   std::vector<int64_t> nfes() const;
   // Throws a usage error for numbers out of range.
   void check_numbers() const;
 };
 
-// What they mean for one NFE, with every mistake in them found. The result refers to `open`.
+// What they mean for one of the NFE, with every mistake in them found. The result refers to `open`.
 ModelDistillOptions distill_options(const DistillCommandOptions& options, const OpenModel& open,
                                     int nfe, bool decoded);
 

@@ -87,8 +87,9 @@ std::string provenance_text(const nlohmann::json& provenance, const char* key) {
 void add_distilled(Report& report, const ComparedModel& compared, const ComparisonRow& row) {
   const SolverFile& file = *file_of(compared, row);
   const std::string name = line_name(compared, row);
-  report.solvers.push_back({name, file.at(row.nfe)});
-  const auto log = distillation_log(std::filesystem::path(row.name).parent_path(), row.nfe);
+  const NsSolver& solver = file.at(row.nfe);
+  report.solvers.push_back({name, solver});
+  const auto log = distillation_log(std::filesystem::path(row.name).parent_path(), solver);
   if (is_file(log)) report.training.push_back({name, row.nfe, parse_training_log(read_file(log))});
   const nlohmann::json provenance = file.provenance_of(row.nfe);
   const auto text = [&](const char* key) { return provenance_text(provenance, key); };

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <set>
 
 namespace bespoke {
 
@@ -85,19 +88,44 @@ nlohmann::json distance_cell(const ComparisonRow& row, const std::optional<doubl
   return row.diverged ? "diverged" : "infinite";
 }
 
-Table figures_by_nfe(const Comparison& comparison, const std::vector<int64_t>& nfes,
-                     const FigureCell& cell) {
+namespace {
+
+int cost_of(const ComparisonRow& row, CostUnit unit) {
+  return unit == CostUnit::nfe ? row.nfe : row.model_calls;
+}
+
+std::set<int64_t> costs_of(const Comparison& comparison, const std::vector<int64_t>& nfes) {
+  if (unit_of(comparison) == CostUnit::nfe) return {nfes.begin(), nfes.end()};
+  std::set<int64_t> costs;
+  for (const auto& row : comparison.rows) costs.insert(row.model_calls);
+  return costs;
+}
+
+}  // namespace
+
+CostUnit unit_of(const Comparison& comparison) {
+  const bool any = std::any_of(comparison.rows.begin(), comparison.rows.end(),
+                               [](const ComparisonRow& row) { return row.guides_itself; });
+  return any ? CostUnit::network_calls : CostUnit::nfe;
+}
+
+std::string to_string(CostUnit unit) { return unit == CostUnit::nfe ? "NFE" : "network calls"; }
+
+Table figures_by_cost(const Comparison& comparison, const std::vector<int64_t>& nfes,
+                      const FigureCell& cell) {
+  const CostUnit unit = unit_of(comparison);
+  const std::set<int64_t> costs = costs_of(comparison, nfes);
   std::vector<Table::Column> columns = {{"solver"}};
-  for (const int64_t nfe : nfes) columns.push_back({std::to_string(nfe), true, 2});
+  for (const int64_t one : costs) columns.push_back({std::to_string(one), true, 2});
   Table table(columns);
   for (size_t i = 0; i < comparison.rows.size();) {
     const std::string& name = comparison.rows[i].name;
     std::vector<nlohmann::json> row = {name};
-    row.resize(1 + nfes.size());
+    row.resize(1 + costs.size());
     for (; i < comparison.rows.size() && comparison.rows[i].name == name; ++i) {
-      for (size_t k = 0; k < nfes.size(); ++k) {
-        if (nfes[k] == comparison.rows[i].nfe) row[1 + k] = cell(comparison.rows[i]);
-      }
+      const auto place = costs.find(cost_of(comparison.rows[i], unit));
+      if (place == costs.end()) continue;
+      row[1 + static_cast<size_t>(std::distance(costs.begin(), place))] = cell(comparison.rows[i]);
     }
     table.add_row(row);
   }

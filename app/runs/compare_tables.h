@@ -11,10 +11,17 @@
 
 namespace bespoke {
 
-// A row per solver and a column per NFE; `cell` gives one figure of a row as it is printed.
+// What solvers are lined up by: their evaluations, or the network calls these take, which is what
+// is fair to solvers that guide themselves.
+enum class CostUnit { nfe, network_calls };
+CostUnit unit_of(const Comparison& comparison);
+std::string to_string(CostUnit unit);
+
+// A row per solver and a column per cost: of the NFE asked for, or of all network calls there are.
+// `cell` gives one figure of a row as it is printed.
 using FigureCell = std::function<nlohmann::json(const ComparisonRow&)>;
-Table figures_by_nfe(const Comparison& comparison, const std::vector<int64_t>& nfes,
-                     const FigureCell& cell);
+Table figures_by_cost(const Comparison& comparison, const std::vector<int64_t>& nfes,
+                      const FigureCell& cell);
 nlohmann::json psnr_cell(const ComparisonRow& row);
 nlohmann::json agreement_cell(const ComparisonRow& row);
 nlohmann::json distance_cell(const ComparisonRow& row, const std::optional<double>& distance);

@@ -32,12 +32,16 @@ std::string lines_behind(const std::string& log, const DistillState& state) {
 
 }  // namespace
 
-std::filesystem::path distillation_folder(const std::filesystem::path& folder, int nfe) {
-  return folder / fmt::format("nfe-{:02}", nfe);
+std::filesystem::path distillation_folder(const std::filesystem::path& folder, int nfe,
+                                          int network_calls) {
+  return folder / (network_calls > 0 ? fmt::format("calls-{:02}", network_calls)
+                                     : fmt::format("nfe-{:02}", nfe));
 }
 
-std::filesystem::path distillation_log(const std::filesystem::path& folder, int nfe) {
-  return distillation_folder(folder, nfe) / kLog;
+std::filesystem::path distillation_log(const std::filesystem::path& folder,
+                                       const NsSolver& solver) {
+  const int calls = solver.guides_itself() ? solver.shape().calls() : 0;
+  return distillation_folder(folder, solver.nfe(), calls) / kLog;
 }
 
 DistillRun::DistillRun(std::filesystem::path folder)

@@ -12,10 +12,11 @@
 
 namespace bespoke {
 
-// Where the distillation of one NFE keeps its files, in the folder of the command, and its log
-// there.
-std::filesystem::path distillation_folder(const std::filesystem::path& folder, int nfe);
-std::filesystem::path distillation_log(const std::filesystem::path& folder, int nfe);
+// Where one distillation keeps its files, in the folder of the command, and its log there: nfe-08,
+// or calls-16 where a number of network calls was asked for.
+std::filesystem::path distillation_folder(const std::filesystem::path& folder, int nfe,
+                                          int network_calls);
+std::filesystem::path distillation_log(const std::filesystem::path& folder, const NsSolver& solver);
 
 // The folder of one distillation: checkpoint.json (where it has got to), log.jsonl (a line per
 // iteration) and, once it has ended, summary.json.

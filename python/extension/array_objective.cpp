@@ -188,8 +188,12 @@ class ArrayObjective::Steps : public StepwiseRun {
   Counts* counts_;
 };
 
-std::unique_ptr<StepwiseRun> ArrayObjective::begin_run(const std::vector<int64_t>& subset,
+std::unique_ptr<StepwiseRun> ArrayObjective::begin_run(const SolverShape& shape,
+                                                       const std::vector<int64_t>& subset,
                                                        Counts* counts) const {
+  if (shape.guides_itself()) {
+    throw usage_error("solvers that guide themselves are distilled by the command line alone");
+  }
   py::object steps = questions_.ask([&] { return samples_.attr("begin")(subset); });
   return std::make_unique<Steps>(*this, std::move(steps), counts);
 }

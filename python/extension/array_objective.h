@@ -56,7 +56,8 @@ class ArrayObjective : public Objective {
   LinearModel last_step(const NsSolver& solver, const std::vector<int64_t>& subset,
                         Counts* counts) const override;
   int64_t trajectories() const override { return trajectories_; }
-  std::unique_ptr<StepwiseRun> begin_run(const std::vector<int64_t>& subset,
+  std::unique_ptr<StepwiseRun> begin_run(const SolverShape& shape,
+                                         const std::vector<int64_t>& subset,
                                          Counts* counts) const override;
   std::unique_ptr<Linearisation> linearise(const NsSolver& solver,
                                            const std::vector<int64_t>& subset,

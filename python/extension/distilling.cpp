@@ -90,7 +90,7 @@ py::dict distill_samples(py::object training, py::object validation, DistillOpti
     if (questions.interrupted()) return;  // there may be a fit to keep already
     questions.ask([&] { return on_progress(what, fraction); });
   };
-  options.on_start = [&](const StartState& start, const Counts&) {
+  options.on_start = [&](const StartState& start, const Counts&, const SolverShape&) {
     if (start.diverged) return;
     measured = true;
     questions.ask([&] { return on_start(start.name, start.initial_psnr); });

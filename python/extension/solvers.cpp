@@ -51,6 +51,12 @@ SolverFile joined(std::string name, const std::vector<SolverFile>& files) {
   return all;
 }
 
+// A file of one solver, which Python can run: it calls a model once an evaluation.
+SolverFile for_python(SolverFile file) {
+  require_one_velocity(file.at(), "Python");
+  return file;
+}
+
 // All that Python knows of the format of solver files.
 void bind_solver_file(py::module_& module) {
   py::class_<SolverFile>(module, "SolverFile")
@@ -70,7 +76,9 @@ void bind_solver_file(py::module_& module) {
       .def("text", [](const SolverFile& file) { return to_json_text(file); })
       .def_readonly("name", &SolverFile::name)
       .def_property_readonly("nfes", &SolverFile::nfes)
-      .def("only", &SolverFile::only, py::arg("nfe"))
+      .def(
+          "only", [](const SolverFile& file, int nfe) { return for_python(file.only(nfe)); },
+          py::arg("nfe"))
       .def_static("joined", &joined, py::arg("name"), py::arg("files"))
       .def_property_readonly("solver", [](const SolverFile& file) { return file.at(); })
       .def_property_readonly(
@@ -89,8 +97,9 @@ void bind_names(py::module_& module) {
       "named_solver",
       [](const std::string& name, int nfe, const ScheduleHandle& schedule,
          const std::string& prediction, const GuidanceWeight& guidance) {
-        return resolve_solver(SolverName::parse(name), nfe,
-                              {parse_prediction(prediction), schedule.schedule, guidance});
+        return for_python(
+            resolve_solver(SolverName::parse(name), nfe,
+                           {parse_prediction(prediction), schedule.schedule, guidance}));
       },
       py::arg("name"), py::arg("nfe"), py::arg("schedule"), py::arg("prediction"),
       py::arg("guidance"));

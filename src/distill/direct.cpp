@@ -18,30 +18,27 @@ namespace {
 
 constexpr int64_t kMostAttempts = 1000;  // far beyond the range of a double
 
-// Where b_i0 lies among the coefficients; of i = n, the start scale.
-size_t row_index(size_t i, size_t n) { return 2 * n + 1 + i * (i + 1) / 2; }
-
-size_t coefficient_index(const Change& change, int nfe) {
-  const auto n = static_cast<size_t>(nfe), step = static_cast<size_t>(change.step);
+size_t coefficient_index(const Change& change, const SolverShape& shape) {
+  const auto step = static_cast<size_t>(change.step);
   switch (change.what) {
     case Change::What::start_scale:
-      return row_index(n, n);
+      return start_scale_index(shape);
     case Change::What::time:
       return step;
     default:
-      return change.column == 0 ? n + 1 + step
-                                : row_index(step, n) + static_cast<size_t>(change.column) - 1;
+      return step_coefficient_index(shape, step, static_cast<size_t>(change.column));
   }
 }
 
 // Where the columns of a linearisation lie among the coefficients: those of the changes, then those
 // of the last step.
-std::vector<size_t> column_indices(const std::vector<Change>& changes, int nfe) {
-  const auto n = static_cast<size_t>(nfe);
+std::vector<size_t> column_indices(const std::vector<Change>& changes, const SolverShape& shape) {
+  const size_t last = static_cast<size_t>(shape.nfe) - 1;
   std::vector<size_t> indices;
-  for (const Change& change : changes) indices.push_back(coefficient_index(change, nfe));
-  indices.push_back(2 * n);
-  for (size_t j = 0; j < n; ++j) indices.push_back(row_index(n - 1, n) + j);
+  for (const Change& change : changes) indices.push_back(coefficient_index(change, shape));
+  for (size_t column = 0; column < shape.columns(last); ++column) {
+    indices.push_back(step_coefficient_index(shape, last, column));
+  }
   return indices;
 }
 
@@ -71,13 +68,13 @@ void add(LinearModelSlope& whole, const LinearModelSlope& slope, const std::vect
 }
 
 // The slope in all coefficients, zero in those that were not changed.
-LinearModelSlope slope_of(std::vector<Evidence>& all, double smoothing, int nfe) {
+LinearModelSlope slope_of(std::vector<Evidence>& all, double smoothing, const SolverShape& shape) {
   double total = 0, log_square = 0;
   for (const Evidence& evidence : all) {
     total += weight_of(evidence);
     log_square += weight_of(evidence) * std::log(evidence.model.typical_square());
   }
-  const size_t count = coefficient_count(nfe);
+  const size_t count = coefficient_count(shape);
   LinearModelSlope whole{std::vector<double>(count, 0), Matrix(count, count)};
   for (Evidence& evidence : all) {
     evidence.model.floor = smoothing * std::exp(log_square / total);
@@ -269,7 +266,8 @@ DirectOptions parse_direct_options(const std::string& text) {
 
 std::vector<Change> jacobian_changes(const NsSolver& solver, const Matrix& family_jacobian,
                                      const DirectOptions& options) {
-  const int n = solver.nfe();
+  const SolverShape shape = solver.shape();
+  const int n = shape.nfe;
   const double part = time_difference_for(options, n);
   std::vector<Change> changes;
   for (int i = 0; i < n; ++i) {
@@ -281,13 +279,14 @@ std::vector<Change> jacobian_changes(const NsSolver& solver, const Matrix& famil
     if (size > 0 && behind > 0) changes.push_back({Change::What::time, i, 0, -size});
   }
   for (int i = 0; i + 1 < n; ++i) {
-    for (int column = 0; column <= i + 1; ++column) {
+    const auto columns = static_cast<int>(shape.columns(static_cast<size_t>(i)));
+    for (int column = 0; column < columns; ++column) {
       changes.push_back({Change::What::coefficient, i, column, options.difference});
     }
   }
   changes.push_back({Change::What::start_scale, 0, 0, options.difference});
   const auto unmoved = [&](const Change& change) {
-    return !moves(family_jacobian, coefficient_index(change, n));
+    return !moves(family_jacobian, coefficient_index(change, shape));
   };
   changes.erase(std::remove_if(changes.begin(), changes.end(), unmoved), changes.end());
   return changes;
@@ -376,7 +375,7 @@ class Iteration {
   void move(std::vector<Evidence> all, const std::vector<int64_t>& judges,
             std::vector<double>& theta) {
     constexpr double kLeastDamping = 1e-9, kMostDamping = 1;
-    const LinearModelSlope slope = slope_of(all, options_.smoothing, family_.nfe());
+    const LinearModelSlope slope = slope_of(all, options_.smoothing, family_.shape());
     const Matrix jacobian = family_.jacobian(theta);
     const std::vector<double> gradient = transposed_product(jacobian, slope.gradient);
     const Matrix hessian = congruence(slope.curvature, jacobian);
@@ -410,7 +409,7 @@ class Iteration {
     return jacobian_changes(family_.solver(theta), family_.jacobian(theta), options_);
   }
   std::vector<size_t> indices_at(const std::vector<double>& theta) const {
-    return column_indices(changes_at(theta), family_.nfe());
+    return column_indices(changes_at(theta), family_.shape());
   }
   std::shared_ptr<const Linearisation> columns_at(const std::vector<double>& theta,
                                                   const std::vector<int64_t>& samples,

@@ -22,6 +22,13 @@ namespace {
 // Of a start that diverges before its first iteration.
 constexpr double kWorstPsnr = -1000;
 
+// The fit alone is to take seconds.
+FitSearchOptions fit_search_options(const DistillOptions& options) {
+  FitSearchOptions search = options.fit;
+  if (options.method == Method::fit) search.rounds = std::min(search.rounds, 1);
+  return search;
+}
+
 // The loop, over the state that can be stored between any two of its iterations.
 class Distillation {
  public:
@@ -77,7 +84,7 @@ class Distillation {
         start.message = error.what();
       }
       state_.starts.push_back(start);
-      if (options_.on_start) options_.on_start(start, state_.screening);
+      if (options_.on_start) options_.on_start(start, state_.screening, family_->shape());
     }
   }
 
@@ -101,10 +108,8 @@ class Distillation {
     const auto report = [&](double done) {
       if (options_.on_progress) options_.on_progress("fitting", done);
     };
-    FitSearchOptions search = options_.fit;
-    if (options_.method == Method::fit) search.rounds = std::min(search.rounds, 1);
-    return search_fit(training_, *family_, *options_.field.schedule, search, &state_.screening,
-                      report);
+    return search_fit(training_, *family_, *options_.field.schedule, fit_search_options(options_),
+                      &state_.screening, report);
   }
 
   // The nearest of the catalogue on any of the automatic grids.
@@ -231,25 +236,31 @@ class Distillation {
     return direct_forwards(start) + trial_forwards() > left();
   }
 
+  // Of one run of a solver, a sample.
+  int64_t calls() const { return family_->shape().calls(); }
+
   // Of an iteration on so many samples, without those remembered and the judges.
   int64_t jacobian_forwards(int64_t batch) const {
-    const int64_t n = family_->nfe();
-    int64_t each = 2 * n + n * (n + 1);
-    for (int64_t i = 0; i + 1 < n; ++i) each += (i + 2) * (n - 1 - i);
+    const SolverShape shape = family_->shape();
+    int64_t each = 2 * shape.calls();
+    for (int i = 0; i < shape.nfe; ++i) {
+      const auto columns = static_cast<int64_t>(shape.columns(static_cast<size_t>(i)));
+      each += 2 * shape.calls_from(i) + columns * shape.calls_from(i + 1);
+    }
     return std::min(training_.count(), batch) * each;
   }
 
   // A solver on the judges.
   int64_t trial_forwards() const {
-    return std::min(training_.count(), direct_batch() + other_judges()) * family_->nfe();
+    return std::min(training_.count(), direct_batch() + other_judges()) * calls();
   }
 
   // What an iteration costs at most before its first trial.
   int64_t direct_forwards(const StartState& start) const {
     int64_t forwards = jacobian_forwards(direct_batch()) + trial_forwards();
-    if (start.iteration == 0) forwards += 2 * family_->nfe() * direct_batch();  // answer_noise
+    if (start.iteration == 0) forwards += 2 * calls() * direct_batch();  // answer_noise
     for (const Remembered& entry : start.direct.memory) {
-      forwards += family_->nfe() * static_cast<int64_t>(entry.samples.size());
+      forwards += calls() * static_cast<int64_t>(entry.samples.size());
     }
     return forwards;
   }
@@ -371,8 +382,60 @@ int64_t DistillOptions::most_iterations() const {
   return method == Method::adam ? kAdam : method == Method::direct ? kDirect : kAuto;
 }
 
+namespace {
+
+void check_network_calls(const DistillOptions& options) {
+  guided_shapes(options.network_calls, options.nfe);
+  if (options.method == Method::adam) {
+    throw usage_error(
+        "a solver that guides itself is found without gradients; take auto, fit or direct instead "
+        "of adam");
+  }
+  if (options.family || !options.starts.empty()) {
+    throw usage_error(
+        "a solver that guides itself is a bns solver that starts from the fit; give neither a "
+        "family nor starts");
+  }
+}
+
+// The options of a solver that guides itself, once its shape and start are known: chosen now, or by
+// the run whose state this is.
+DistillOptions with_shape(const Objective& training, const Objective& validation,
+                          const DistillOptions& options, DistillState& state) {
+  DistillOptions own = options;
+  if (state.starts.empty()) {
+    if (training.trajectories() == 0) {
+      throw bad_input(
+          "a solver that guides itself starts from the fit, which needs the true trajectories of "
+          "its samples, and these lack them");
+    }
+    const auto report = [&](double done) {
+      if (options.on_progress) options.on_progress("choosing the guided steps", done);
+    };
+    // Half of a budget, since training gains more than the choice.
+    const GuidedSearchOptions search = {fit_search_options(options), options.constraints,
+                                        (options.most_forwards + 1) / 2};
+    const GuidedFit found = search_guided_fit(training, validation, *options.field.schedule,
+                                              guided_shapes(options.network_calls, options.nfe),
+                                              search, &state.screening, report);
+    own.family = found.family;
+    own.starts = {found.start};
+  } else {
+    own.family =
+        bns_family(guided_shapes(options.network_calls, state.nfe).front(), options.constraints);
+  }
+  own.nfe = own.family->nfe();
+  return own;
+}
+
+}  // namespace
+
 void DistillOptions::validate() const {
-  check_nfe(nfe);
+  if (network_calls != 0) {
+    check_network_calls(*this);
+  } else {
+    check_nfe(nfe);
+  }
   if (family && family->nfe() != nfe) {
     throw usage_error("the family spends {} evaluations, {} were asked for", family->nfe(), nfe);
   }
@@ -422,13 +485,15 @@ std::string to_string(Ending ending) {
 
 std::string DistillSummary::brief_report() const {
   std::string text = fmt::format(
-      "{} evaluations reach {:.2f} dB on the validation samples ({:.2f} on the training samples) "
+      "{} evaluations{} reach {:.2f} dB on the validation samples ({:.2f} on the training samples) "
       "after {} iterations from {}, which had {:.2f} dB. It took {} forwards and {} "
       "vector-Jacobian products to train, {} forwards to choose starts and {} to validate, in "
       "{:.1f} s, and ended: {}.",
-      solver.nfe(), validation_psnr, training_psnr, iterations, start, initial_psnr,
-      grouped(training.forwards), grouped(training.vjps), grouped(screening.forwards),
-      grouped(validation.forwards), seconds, to_string(ending));
+      solver.nfe(),
+      solver.guides_itself() ? fmt::format(" ({} network calls)", solver.shape().calls()) : "",
+      validation_psnr, training_psnr, iterations, start, initial_psnr, grouped(training.forwards),
+      grouped(training.vjps), grouped(screening.forwards), grouped(validation.forwards), seconds,
+      to_string(ending));
   if (!message.empty()) text += fmt::format(" What diverged: {}.", message);
   return text;
 }
@@ -436,7 +501,11 @@ std::string DistillSummary::brief_report() const {
 DistillSummary distill(const Objective& training, const Objective& validation,
                        const DistillOptions& options, DistillState state) {
   options.validate();
-  return Distillation(training, validation, options, std::move(state)).run();
+  if (options.network_calls == 0) {
+    return Distillation(training, validation, options, std::move(state)).run();
+  }
+  const DistillOptions own = with_shape(training, validation, options, state);
+  return Distillation(training, validation, own, std::move(state)).run();
 }
 
 }  // namespace bespoke

@@ -1,5 +1,7 @@
 #include "bespoke/distill/family.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -83,11 +85,11 @@ class MappedFamily : public Family {
  public:
   explicit MappedFamily(Map map) : map_(std::move(map)) {}
   std::string name() const override { return map_.name(); }
-  int nfe() const override { return map_.nfe; }
+  SolverShape shape() const override { return map_.shape(); }
   bool is_bns() const override { return Map::kIsBns; }
   size_t parameter_count() const override { return map_.parameter_count(); }
   NsSolver solver(const std::vector<double>& theta) const override {
-    NsSolver solver = with_times_in_range(solver_of(map_.nfe, map_.coefficients(theta)));
+    NsSolver solver = with_times_in_range(solver_of(map_.shape(), map_.coefficients(theta)));
     solver.times = map_.rounded(solver.times);
     return solver;
   }
@@ -98,9 +100,14 @@ class MappedFamily : public Family {
   std::vector<size_t> rounded_parameters() const override { return map_.rounded_parameters(); }
   std::vector<double> parameters(const NsSolver& solver) const override {
     solver.validate();
-    if (solver.nfe() != map_.nfe) {
+    const SolverShape own = map_.shape();
+    if (solver.nfe() != own.nfe) {
       throw bad_input("a solver of {} evaluations cannot start a family of {}", solver.nfe(),
-                      map_.nfe);
+                      own.nfe);
+    }
+    if (!(solver.shape() == own)) {
+      throw bad_input("a solver whose guided steps are [{}] cannot start a family of [{}]",
+                      fmt::join(solver.guided, ", "), fmt::join(own.guided, ", "));
     }
     return map_.parameters(solver);
   }
@@ -111,26 +118,29 @@ class MappedFamily : public Family {
 
 struct BnsMap {
   static constexpr bool kIsBns = true;
-  int nfe;
+  SolverShape of;
   BnsConstraints constraints;
+
+  const SolverShape& shape() const { return of; }
+  size_t size() const { return static_cast<size_t>(of.nfe); }
 
   std::string name() const {
     std::string text = "bns";
+    if (of.guides_itself()) text += fmt::format(", guided steps {}", fmt::join(of.guided, " "));
     if (constraints.unit_start_scale) text += ", start scale 1";
     if (!constraints.times.is_free()) text += ", times " + to_string(constraints.times);
     return text;
   }
 
   size_t parameter_count() const {
-    return coefficient_count(nfe) - (constraints.unit_start_scale ? 1 : 0);
+    return coefficient_count(of) - (constraints.unit_start_scale ? 1 : 0);
   }
 
   template <class T>
   std::vector<T> coefficients(const std::vector<T>& theta) const {
-    const auto count = static_cast<size_t>(nfe) + 1;
-    std::vector<T> values = times_from_logits(theta.data(), count);
-    values.insert(values.end(), theta.begin() + nfe + 1, theta.end());
-    if (constraints.unit_start_scale) values.push_back(T(1.0));
+    std::vector<T> values = times_from_logits(theta.data(), size() + 1);
+    values.insert(values.end(), theta.begin() + of.nfe + 1, theta.end());
+    if (constraints.unit_start_scale) values.insert(values.begin() + scale_index(), T(1.0));
     return values;
   }
 
@@ -139,18 +149,23 @@ struct BnsMap {
   }
 
   std::vector<size_t> last_step() const {
-    const auto n = static_cast<size_t>(nfe);
-    std::vector<size_t> indices = {2 * n};
-    for (size_t j = 0; j < n; ++j) indices.push_back(coefficient_count(nfe) - 1 - n + j);
+    std::vector<size_t> indices;
+    for (size_t column = 0; column < of.columns(size() - 1); ++column) {
+      const size_t index = step_coefficient_index(of, size() - 1, column);
+      const bool behind = index > start_scale_index(of);
+      indices.push_back(behind && constraints.unit_start_scale ? index - 1 : index);
+    }
     return indices;
   }
 
   std::vector<size_t> rounded_parameters() const {
     std::vector<size_t> indices;
     if (constraints.times.is_free()) return indices;
-    for (size_t i = 0; i <= static_cast<size_t>(nfe); ++i) indices.push_back(i);
+    for (size_t i = 0; i <= size(); ++i) indices.push_back(i);
     return indices;
   }
+
+  std::ptrdiff_t scale_index() const { return static_cast<std::ptrdiff_t>(start_scale_index(of)); }
 
   std::vector<double> parameters(const NsSolver& given) const {
     NsSolver solver = given;
@@ -161,8 +176,8 @@ struct BnsMap {
     }
     std::vector<double> theta = logits_from_times(rounded(times));
     const std::vector<double> values = coefficients_of(solver);
-    theta.insert(theta.end(), values.begin() + nfe + 1, values.end());
-    theta.resize(parameter_count());
+    theta.insert(theta.end(), values.begin() + of.nfe + 1, values.end());
+    if (constraints.unit_start_scale) theta.erase(theta.begin() + scale_index());
     return theta;
   }
 };
@@ -196,6 +211,7 @@ struct BstMap {
   ScaleTimeBase base;
   int nfe;
 
+  SolverShape shape() const { return nfe; }
   std::string name() const { return base == ScaleTimeBase::rk1 ? "bst-rk1" : "bst-rk2"; }
   size_t size() const { return static_cast<size_t>(nfe); }
   size_t parameter_count() const { return 4 * size(); }
@@ -343,36 +359,8 @@ std::vector<double> BstMap::parameters(const NsSolver& solver) const {
 
 }  // namespace
 
-size_t coefficient_count(int nfe) {
-  const auto n = static_cast<size_t>(nfe);
-  return 2 * n + 2 + n * (n + 1) / 2;
-}
-
-std::vector<double> coefficients_of(const NsSolver& solver) {
-  std::vector<double> values = solver.times;
-  values.insert(values.end(), solver.a.begin(), solver.a.end());
-  for (const auto& row : solver.b) values.insert(values.end(), row.begin(), row.end());
-  values.push_back(solver.start_scale);
-  return values;
-}
-
-NsSolver solver_of(int nfe, const std::vector<double>& coefficients) {
-  NsSolver solver;
-  auto next = coefficients.begin();
-  solver.times.assign(next, next + nfe + 1);
-  next += nfe + 1;
-  solver.a.assign(next, next + nfe);
-  next += nfe;
-  for (int i = 0; i < nfe; ++i) {
-    solver.b.emplace_back(next, next + i + 1);
-    next += i + 1;
-  }
-  solver.start_scale = *next;
-  return solver;
-}
-
-FamilyPtr bns_family(int nfe, const BnsConstraints& constraints) {
-  return std::make_shared<MappedFamily<BnsMap>>(BnsMap{nfe, constraints});
+FamilyPtr bns_family(const SolverShape& shape, const BnsConstraints& constraints) {
+  return std::make_shared<MappedFamily<BnsMap>>(BnsMap{shape, constraints});
 }
 
 FamilyPtr bst_family(ScaleTimeBase base, int nfe) {

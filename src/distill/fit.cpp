@@ -8,9 +8,10 @@ namespace bespoke {
 
 namespace {
 
-void check_unknowns(const Objective& objective, const std::vector<int64_t>& subset, int nfe) {
+void check_unknowns(const Objective& objective, const std::vector<int64_t>& subset,
+                    const SolverShape& shape) {
   const double numbers = objective.sample_size() * static_cast<double>(subset.size());
-  const double unknowns = nfe + 1;
+  const auto unknowns = static_cast<double>(shape.columns(static_cast<size_t>(shape.nfe) - 1));
   if (numbers >= unknowns) return;
   throw bad_input(
       "the last step has {} unknowns and the {} samples {} numbers; at least {} samples are needed",
@@ -25,17 +26,28 @@ std::vector<double> solved(const std::vector<double>& change, size_t step) {
       fmt::format("the samples do not determine step {}: its matrix is singular", step + 1));
 }
 
+// The next step, of the coefficients of its columns.
+void add_step(NsSolver& solver, const std::vector<double>& coefficients) {
+  const auto velocities = coefficients.begin() + 1;
+  const auto differences = velocities + static_cast<std::ptrdiff_t>(solver.a.size()) + 1;
+  solver.a.push_back(coefficients.front());
+  solver.b.emplace_back(velocities, differences);
+  if (solver.guides_itself()) solver.c.emplace_back(differences, coefficients.end());
+}
+
 }  // namespace
 
 FittedSolver fit_solver(const Objective& objective, const std::vector<int64_t>& subset,
                         const std::vector<double>& times, const FitOptions& options,
                         Counts* counts) {
   const size_t n = times.size() - 1;
-  check_unknowns(objective, subset, static_cast<int>(n));
-  const std::unique_ptr<StepwiseRun> run = objective.begin_run(subset, counts);
+  const SolverShape shape = {static_cast<int>(n), options.guided};
+  check_unknowns(objective, subset, shape);
+  const std::unique_ptr<StepwiseRun> run = objective.begin_run(shape, subset, counts);
   FittedSolver fitted;
   NsSolver& solver = fitted.solver;
   solver.times = times;
+  solver.guided = shape.guided;
   if (options.free_start_scale) {
     solver.start_scale = solved(least_squares_change(run->noise_against(times[0])), 0)[0];
   }
@@ -52,8 +64,7 @@ FittedSolver fit_solver(const Objective& objective, const std::vector<int64_t>& 
       step.floor = 0;
       fitted.loss = step.loss(more);
     }
-    solver.a.push_back(change[0]);
-    solver.b.emplace_back(change.begin() + 1, change.end());
+    add_step(solver, change);
     run->advance(change);
   }
   return fitted;

@@ -15,17 +15,17 @@ namespace {
 
 // Times as the family has them: a fit to others would not be one to where it is evaluated.
 std::vector<double> representable(const Family& family, const std::vector<double>& times) {
-  NsSolver solver;
+  const SolverShape shape = family.shape();
+  NsSolver solver = solver_of(shape, std::vector<double>(coefficient_count(shape), 0));
   solver.times = times;
-  solver.a.assign(times.size() - 1, 0);
-  for (size_t i = 0; i + 1 < times.size(); ++i) solver.b.emplace_back(i + 1, 0.0);
+  solver.start_scale = 1;
   return family.solver(family.parameters(solver)).times;
 }
 
 bool has_start_scale(const Family& family) {
   const Matrix jacobian = family.jacobian(std::vector<double>(family.parameter_count(), 0));
   for (size_t j = 0; j < jacobian.columns; ++j) {
-    if (jacobian(jacobian.rows - 1, j) != 0) return true;
+    if (jacobian(start_scale_index(family.shape()), j) != 0) return true;
   }
   return false;
 }
@@ -41,6 +41,7 @@ class Search {
         samples_(first_samples(objective, std::min(options.samples, objective.trajectories()))),
         counts_(counts) {
     fit_.free_start_scale = fit_.free_start_scale && has_start_scale(family);
+    fit_.guided = family.shape().guided;
   }
 
   // Whether the fit on this grid is the best so far.

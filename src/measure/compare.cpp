@@ -154,8 +154,10 @@ torch::Tensor expected_of(const torch::Tensor& samples, int64_t first_sample,
   return view.measured;
 }
 
-// Network calls a sample: guidance makes a second one wherever its weight is not zero.
+// Network calls a sample: guidance makes a second one wherever its weight is not zero, or where the
+// solver says.
 int count_model_calls(const NsSolver& solver, const GuidanceWeight& guidance) {
+  if (solver.guides_itself()) return solver.shape().calls();
   int calls = 0;
   for (size_t i = 0; i < solver.a.size(); ++i) {
     calls += guidance.at(solver.times[i]).value != 0 ? 2 : 1;
@@ -200,6 +202,7 @@ ComparisonRow summarise(const NamedSolver& contender, const Record& record,
   row.name = contender.name;
   row.nfe = contender.solver.nfe();
   row.model_calls = count_model_calls(contender.solver, options.guidance);
+  row.guides_itself = contender.solver.guides_itself();
   row.diverged = record.diverged;
   row.psnr = row.snr = row.mse_low = row.mse_median = row.mse_high = row.seconds = kNan;
   if (record.diverged) return row;

@@ -62,20 +62,43 @@ torch::Tensor time_function(const torch::Tensor& t, const std::function<Jet(doub
 VelocityField::VelocityField(ModelPtr model)
     : model_(std::move(model)), margin_(safe_margin(*model_)) {}
 
+torch::Tensor VelocityField::safe_times(const torch::Tensor& t) const {
+  const SchedulePtr schedule = model_->schedule();
+  return time_function(t, [&](double time) {
+    return Jet(safe_velocity_time(model_->prediction(), *schedule, time, margin_), 1, 0);
+  });
+}
+
+torch::Tensor VelocityField::weight(const torch::Tensor& safe, Jet Affine<Jet>::*part) const {
+  const SchedulePtr schedule = model_->schedule();
+  return time_function(safe, [&](double time) {
+    return velocity_from(model_->prediction(), schedule->jet_at(time)).*part;
+  });
+}
+
 torch::Tensor VelocityField::velocity(const torch::Tensor& x, const torch::Tensor& t,
                                       const Conditions& conditions) const {
-  const Prediction prediction = model_->prediction();
-  const SchedulePtr schedule = model_->schedule();
-  const torch::Tensor safe = time_function(t, [&](double time) {
-    return Jet(safe_velocity_time(prediction, *schedule, time, margin_), 1, 0);
-  });
+  const torch::Tensor safe = safe_times(t);
   const torch::Tensor output = model_->predict(x, safe, conditions);
-  if (prediction == Prediction::velocity) return output;
-  const auto state_weight = time_function(
-      safe, [&](double time) { return velocity_from(prediction, schedule->jet_at(time)).state; });
-  const auto output_weight = time_function(
-      safe, [&](double time) { return velocity_from(prediction, schedule->jet_at(time)).output; });
-  return apply_affine(state_weight, output_weight, x, output);
+  if (model_->prediction() == Prediction::velocity) return output;
+  return apply_affine(weight(safe, &Affine<Jet>::state), weight(safe, &Affine<Jet>::output), x,
+                      output);
+}
+
+GuidanceParts VelocityField::velocity_parts(const torch::Tensor& x, const torch::Tensor& t,
+                                            const Conditions& conditions,
+                                            bool with_difference) const {
+  const torch::Tensor safe = safe_times(t);
+  GuidanceParts parts = model_->predict_parts(x, safe, conditions, with_difference);
+  if (model_->prediction() == Prediction::velocity) return parts;
+  const torch::Tensor of_output = weight(safe, &Affine<Jet>::output);
+  parts.conditional =
+      apply_affine(weight(safe, &Affine<Jet>::state), of_output, x, parts.conditional);
+  // The state's share is the same in both and leaves nothing in the difference.
+  if (with_difference) {
+    parts.difference = apply_affine(torch::zeros_like(safe), of_output, x, parts.difference);
+  }
+  return parts;
 }
 
 RescheduledField::RescheduledField(ModelPtr model, SchedulePtr to)

@@ -27,18 +27,22 @@ class GuidedModel : public Model {
     const torch::Tensor active = w.detach().ne(0).nonzero().reshape({-1});
     const Conditions own = of_the_model(conditions);
     if (active.numel() == 0) return model_->predict(x, t, own);
-    const auto device_index = active.to(x.device());
-    const auto output =
-        model_->predict(torch::cat({x, x.index_select(0, device_index)}),
-                        torch::cat({t, t.index_select(0, active)}), with_null_half(own, active));
-    const auto wide = output.element_size() < 4 ? output.to(torch::kFloat) : output;
-    const auto guided = wide.slice(0, 0, x.size(0));
-    const auto unguided = wide.slice(0, x.size(0));
-    const auto factor =
-        per_sample(w.index_select(0, active).to(wide.device(), wide.scalar_type()), wide.dim());
+    const auto [guided, unguided] = both_halves(x, t, own, active);
+    const auto factor = per_sample(
+        w.index_select(0, active).to(guided.device(), guided.scalar_type()), guided.dim());
     if (active.numel() == x.size(0)) return guided + factor * (guided - unguided);
+    const auto device_index = active.to(x.device());
     const auto change = factor * (guided.index_select(0, device_index) - unguided);
     return guided.index_add(0, device_index, change);
+  }
+
+  GuidanceParts predict_parts(const torch::Tensor& x, const torch::Tensor& t,
+                              const Conditions& conditions, bool with_difference) const override {
+    require_conditions(conditions);
+    const Conditions own = of_the_model(conditions);
+    if (!with_difference) return {model_->predict(x, t, own), {}};
+    const auto [guided, unguided] = both_halves(x, t, own, torch::arange(x.size(0)));
+    return {guided, guided - unguided};
   }
 
   Prediction prediction() const override { return model_->prediction(); }
@@ -70,6 +74,18 @@ class GuidedModel : public Model {
   Conditions of_the_model(Conditions conditions) const {
     conditions.erase(kGuidanceCondition);
     return conditions;
+  }
+
+  // The predictions of all samples, and those of the active ones without their condition, float32
+  // or wider.
+  std::pair<torch::Tensor, torch::Tensor> both_halves(const torch::Tensor& x,
+                                                      const torch::Tensor& t, const Conditions& own,
+                                                      const torch::Tensor& active) const {
+    const auto output =
+        model_->predict(torch::cat({x, x.index_select(0, active.to(x.device()))}),
+                        torch::cat({t, t.index_select(0, active)}), with_null_half(own, active));
+    const auto wide = output.element_size() < 4 ? output.to(torch::kFloat) : output;
+    return {wide.slice(0, 0, x.size(0)), wide.slice(0, x.size(0))};
   }
 
   // The conditions of all samples, then those of the active ones with null in place of what has it.

@@ -4,9 +4,28 @@
 
 #include <limits>
 
+#include "bespoke/base/error.h"
 #include "bespoke/tensor/noise.h"
 
 namespace bespoke {
+
+namespace {
+
+[[noreturn]] void refuse_parts(const char* what) {
+  throw bad_input("a solver that guides itself needs guidance, and this {} has none", what);
+}
+
+}  // namespace
+
+GuidanceParts Model::predict_parts(const torch::Tensor&, const torch::Tensor&, const Conditions&,
+                                   bool) const {
+  refuse_parts("model");
+}
+
+GuidanceParts Field::velocity_parts(const torch::Tensor&, const torch::Tensor&, const Conditions&,
+                                    bool) const {
+  refuse_parts("field");
+}
 
 double safe_margin(torch::ScalarType dtype) {
   switch (dtype) {

@@ -176,6 +176,7 @@ std::string script_sampler(const SolverFile& file, const ScriptModule& network,
                            const ModelCard& card, const ScriptSamplerOptions& options,
                            const Decoder* decoder) {
   const NsSolver& solver = file.at();
+  require_one_velocity(solver, "a TorchScript file");
   const auto dtype = network.options().dtype;
   const StepNumbers numbers = step_numbers(solver, card, options.guidance, safe_margin(dtype));
   if (numbers.guided && options.null_conditions.empty()) {

@@ -24,7 +24,8 @@ Pairs given_or_made(const ModelPtr& model, const ModelDistillOptions& options, S
   PairSource source;
   source.seed = plan.seed;
   source.count = plan.count;
-  source.tolerances = options.tolerances.value_or(usual_tolerances(options.nfe));
+  source.tolerances =
+      options.tolerances.value_or(usual_tolerances(options.nfe > 0 ? options.nfe : options.network_calls));
   source.trajectories = train ? trajectories_needed(options) : 0;
   if (options.conditions) source.conditions = options.conditions(split, 0, plan.count);
   PairRun run;

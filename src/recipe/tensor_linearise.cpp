@@ -16,10 +16,25 @@ using namespace detail;
 
 namespace {
 
-std::vector<torch::Tensor> basis_of(const PlainRun& run) {
-  std::vector<torch::Tensor> tensors = {run.x.front()};
-  tensors.insert(tensors.end(), run.u.begin(), run.u.end());
+// What a step combines: x_0, the velocities and the differences.
+std::vector<torch::Tensor> columns_of(const torch::Tensor& start,
+                                      const std::vector<torch::Tensor>& velocities,
+                                      const std::vector<torch::Tensor>& differences) {
+  std::vector<torch::Tensor> tensors = {start};
+  tensors.insert(tensors.end(), velocities.begin(), velocities.end());
+  tensors.insert(tensors.end(), differences.begin(), differences.end());
   return tensors;
+}
+
+std::vector<torch::Tensor> basis_of(const PlainRun& run) {
+  return columns_of(run.x.front(), run.u, run.d);
+}
+
+// What the coefficient of a step's column multiplies.
+const torch::Tensor& direction_of(const PlainRun& run, const Change& change) {
+  const auto step = static_cast<size_t>(change.step), column = static_cast<size_t>(change.column);
+  if (column == 0) return run.x.front();
+  return column <= step + 1 ? run.u[column - 1] : run.d[column - (step + 2)];
 }
 
 torch::Tensor combined(const std::vector<torch::Tensor>& terms,
@@ -27,12 +42,6 @@ torch::Tensor combined(const std::vector<torch::Tensor>& terms,
   torch::Tensor result = torch::empty_like(terms.front());
   combine(result, terms, coefficients);
   return result;
-}
-
-std::vector<double> last_coefficients(const NsSolver& solver) {
-  std::vector<double> coefficients = {solver.a.back()};
-  coefficients.insert(coefficients.end(), solver.b.back().begin(), solver.b.back().end());
-  return coefficients;
 }
 
 // Root mean squares of each sample, [batch, 1, ...], to divide by.
@@ -47,9 +56,11 @@ class ChangedRuns {
  public:
   ChangedRuns(const NsSolver& solver, const PlainRun& run, std::vector<Change> changes)
       : solver_(solver),
+        shape_(solver.shape()),
         run_(run),
         changes_(std::move(changes)),
-        first_(static_cast<size_t>(changes_.front().first_evaluation())) {}
+        first_(static_cast<size_t>(changes_.front().first_evaluation())),
+        differences_before_(first_ == 0 ? 0 : shape_.differences(first_ - 1)) {}
 
   // The change of x_n for a unit of each number changed.
   std::vector<torch::Tensor> columns(const Field& field, Counts* counts) {
@@ -57,11 +68,16 @@ class ChangedRuns {
     begin();
     for (size_t k = first_; k < solver_.a.size(); ++k) {
       const torch::Tensor x = repeat(run_.x[k], copies()) + state_;
-      const torch::Tensor u = field.velocity(x, times(k), conditions).detach().contiguous();
-      counts->forwards += x.size(0);
-      slopes_.push_back(u.to(x.scalar_type()) - repeat(run_.u[k], copies()).to(x.scalar_type()));
+      const GuidanceParts parts = evaluate(shape_, k, field, x, times(k), conditions);
+      slopes_.push_back(change_of(parts.conditional, run_.u[k]));
+      if (parts.difference.defined()) {
+        differences_.push_back(
+            change_of(parts.difference, run_.d[differences_before_ + differences_.size()]));
+      }
       step(k);
     }
+    counts->forwards +=
+        state_.size(0) * static_cast<int64_t>(shape_.calls_from(static_cast<int>(first_)));
     std::vector<torch::Tensor> result;
     const auto parts = state_.chunk(static_cast<int64_t>(changes_.size()));
     for (size_t c = 0; c < changes_.size(); ++c) result.push_back(parts[c] / sizes_[c]);
@@ -70,6 +86,12 @@ class ChangedRuns {
 
  private:
   int64_t copies() const { return static_cast<int64_t>(changes_.size()); }
+
+  // By how much what the field returned differs from what it did in the unchanged run.
+  torch::Tensor change_of(const torch::Tensor& found, const torch::Tensor& before) const {
+    const auto type = state_.scalar_type();
+    return found.detach().contiguous().to(type) - repeat(before, copies()).to(type);
+  }
 
   // How each change moves the state at its first evaluation, and by how much it changed its number.
   void begin() {
@@ -83,9 +105,7 @@ class ChangedRuns {
         moves.push_back(change.size * x);
         sizes_.push_back(torch::full({1}, change.size * solver_.start_scale, x.options()));
       } else {
-        const torch::Tensor direction =
-            (change.column == 0 ? run_.x.front() : run_.u[static_cast<size_t>(change.column - 1)])
-                .to(x.scalar_type());
+        const torch::Tensor direction = direction_of(run_, change).to(x.scalar_type());
         sizes_.push_back(change.size * root_mean_squares(x) / root_mean_squares(direction));
         moves.push_back(sizes_.back() * direction);
       }
@@ -111,6 +131,12 @@ class ChangedRuns {
     std::vector<torch::Tensor> terms = slopes_;
     std::vector<double> coefficients(solver_.b[k].begin() + static_cast<std::ptrdiff_t>(first_),
                                      solver_.b[k].end());
+    if (!differences_.empty()) {
+      terms.insert(terms.end(), differences_.begin(), differences_.end());
+      coefficients.insert(coefficients.end(),
+                          solver_.c[k].begin() + static_cast<std::ptrdiff_t>(differences_before_),
+                          solver_.c[k].end());
+    }
     if (start_.defined()) {
       terms.push_back(start_);
       coefficients.push_back(solver_.a[k]);
@@ -126,10 +152,12 @@ class ChangedRuns {
   }
 
   const NsSolver& solver_;
+  const SolverShape shape_;
   const PlainRun& run_;
   std::vector<Change> changes_;
   size_t first_;
-  std::vector<torch::Tensor> sizes_, slopes_;
+  size_t differences_before_;  // of the steps before it, which no change here is seen by
+  std::vector<torch::Tensor> sizes_, slopes_, differences_;
   torch::Tensor state_, start_;
 };
 
@@ -141,15 +169,17 @@ std::shared_ptr<const TensorObjective::PlainRuns> TensorObjective::plain_runs(
   auto runs = std::make_shared<PlainRuns>();
   if (latest_runs_ && latest_subset_ == subset && same_evaluations(latest_solver_, solver)) {
     *runs = *latest_runs_;
-    for (PlainRun& run : *runs) run.x.back() = combined(basis_of(run), last_coefficients(solver));
+    for (PlainRun& run : *runs)
+      run.x.back() = combined(basis_of(run), step_coefficients(solver, solver.a.size() - 1));
   } else {
     for_each_chunk(subset, [&](const SampleChunk& chunk, int64_t) {
-      PlainRun run{chunk, {solver.start_scale * chunk.x0}, {}};
+      PlainRun run{chunk, {solver.start_scale * chunk.x0}, {}, {}};
       sample(solver, *field_, chunk.x0, chunk.conditions, [&](const StepInfo& info) {
         run.x.push_back(info.x.clone());
         run.u.push_back(info.velocity);
+        if (info.difference.defined()) run.d.push_back(info.difference);
       });
-      counts->forwards += chunk.x0.size(0) * solver.nfe();
+      counts->forwards += chunk.x0.size(0) * solver.shape().calls();
       runs->push_back(std::move(run));
     });
   }
@@ -210,7 +240,7 @@ class TensorObjective::Columns : public Linearisation {
     auto columns = chunks_.begin();
     objective_.for_each_chunk(subset_, [&](const SampleChunk& chunk, int64_t) {
       const torch::Tensor x = sample(solver, *objective_.field_, chunk.x0, chunk.conditions);
-      counts->forwards += chunk.x0.size(0) * solver.nfe();
+      counts->forwards += chunk.x0.size(0) * solver.shape().calls();
       replace_residuals(&*row, *columns++, objective_.residual(x, chunk).to(torch::kCPU));
       row += chunk.x0.size(0);
     });
@@ -249,11 +279,16 @@ std::unique_ptr<Linearisation> TensorObjective::linearise(const NsSolver& solver
   return result;
 }
 
-// The columns are x_0 and the velocities so far; states are those of the true trajectories.
+// The columns are x_0, the velocities and the differences so far; states are those of the true
+// trajectories.
 class TensorObjective::Steps : public StepwiseRun {
  public:
-  Steps(const TensorObjective& objective, const std::vector<int64_t>& subset, Counts* counts)
-      : objective_(objective), index_(torch::tensor(subset)), counts_(counts) {
+  Steps(const TensorObjective& objective, SolverShape shape, const std::vector<int64_t>& subset,
+        Counts* counts)
+      : objective_(objective),
+        shape_(std::move(shape)),
+        index_(torch::tensor(subset)),
+        counts_(counts) {
     const Pairs& pairs = objective_.pairs_;
     noise_ = pairs.x0.index_select(0, index_.to(pairs.x0.device()));
     conditions_ = select(pairs.conditions, index_);
@@ -261,39 +296,47 @@ class TensorObjective::Steps : public StepwiseRun {
 
   LinearModel noise_against(double time) override { return against({noise_}, time); }
 
-  void start(double scale) override {
-    columns_ = {scale * noise_};
-    state_ = columns_.front();
-  }
+  void start(double scale) override { start_ = state_ = scale * noise_; }
 
   LinearModel evaluate(double time, double next_time) override {
     const torch::NoGradGuard no_grad;
     const int64_t count = state_.size(0), batch = objective_.options_.device_batch;
-    std::vector<torch::Tensor> parts;
+    const size_t step = velocities_.size();
+    std::vector<torch::Tensor> velocities, differences;
     for (int64_t begin = 0; begin < count; begin += batch) {
       const int64_t end = std::min(count, begin + batch);
       const torch::Tensor t = torch::full({1}, time, torch::kDouble).expand({end - begin});
-      parts.push_back(objective_.field_->velocity(state_.slice(0, begin, end), t,
-                                                  slice(conditions_, begin, end)));
+      const GuidanceParts parts =
+          bespoke::evaluate(shape_, step, *objective_.field_, state_.slice(0, begin, end), t,
+                            slice(conditions_, begin, end));
+      velocities.push_back(parts.conditional);
+      if (parts.difference.defined()) differences.push_back(parts.difference);
     }
-    columns_.push_back(torch::cat(parts).contiguous());
-    counts_->forwards += count;
-    if (!torch::isfinite(columns_.back()).all().item<bool>()) {
-      throw Error(ErrorKind::diverged,
-                  fmt::format("the model returned NaN or infinity at t = {}", time));
-    }
-    return against(columns_, next_time);
+    keep(velocities, time, velocities_);
+    if (!differences.empty()) keep(differences, time, differences_);
+    return against(columns_of(start_, velocities_, differences_), next_time);
   }
 
   void advance(const std::vector<double>& coefficients) override {
     torch::Tensor next = torch::empty_like(state_);
-    if (!combine(next, columns_, coefficients)) {
+    if (!combine(next, columns_of(start_, velocities_, differences_), coefficients)) {
       throw Error(ErrorKind::diverged, "a state of the fit is not finite");
     }
     state_ = next;
   }
 
  private:
+  // What one call for each sample returned, batch by batch.
+  void keep(const std::vector<torch::Tensor>& parts, double time,
+            std::vector<torch::Tensor>& columns) {
+    columns.push_back(torch::cat(parts).contiguous());
+    counts_->forwards += columns.back().size(0);
+    if (!torch::isfinite(columns.back()).all().item<bool>()) {
+      throw Error(ErrorKind::diverged,
+                  fmt::format("the model returned NaN or infinity at t = {}", time));
+    }
+  }
+
   LinearModel against(const std::vector<torch::Tensor>& columns, double time) const {
     const torch::Tensor truth =
         objective_.pairs_.trajectories->state_at(time).index_select(0, index_);
@@ -303,20 +346,22 @@ class TensorObjective::Steps : public StepwiseRun {
   }
 
   const TensorObjective& objective_;
+  SolverShape shape_;
   torch::Tensor index_;
   Counts* counts_;
-  torch::Tensor noise_, state_;
+  torch::Tensor noise_, start_, state_;
   Conditions conditions_;
-  std::vector<torch::Tensor> columns_;
+  std::vector<torch::Tensor> velocities_, differences_;
 };
 
 int64_t TensorObjective::trajectories() const {
   return pairs_.trajectories ? std::min(pairs_.trajectories->count(), count()) : 0;
 }
 
-std::unique_ptr<StepwiseRun> TensorObjective::begin_run(const std::vector<int64_t>& subset,
+std::unique_ptr<StepwiseRun> TensorObjective::begin_run(const SolverShape& shape,
+                                                        const std::vector<int64_t>& subset,
                                                         Counts* counts) const {
-  return std::make_unique<Steps>(*this, subset, counts);
+  return std::make_unique<Steps>(*this, shape, subset, counts);
 }
 
 }  // namespace bespoke

@@ -122,7 +122,7 @@ std::vector<double> TensorObjective::log_errors(const NsSolver& solver,
   std::vector<double> errors;
   for_each_chunk(subset, [&](const SampleChunk& chunk, int64_t) {
     const torch::Tensor r = residual(sample(solver, *field_, chunk.x0, chunk.conditions), chunk);
-    counts->forwards += chunk.x0.size(0) * solver.nfe();
+    counts->forwards += chunk.x0.size(0) * solver.shape().calls();
     for (const double error : log_means(squared_norms(r), r)) errors.push_back(error);
   });
   return errors;
@@ -131,7 +131,7 @@ std::vector<double> TensorObjective::log_errors(const NsSolver& solver,
 LossGradient TensorObjective::loss_gradient(const NsSolver& solver,
                                             const std::vector<int64_t>& subset,
                                             Counts* counts) const {
-  LossGradient at{0, std::vector<double>(coefficient_count(solver.nfe()), 0)};
+  LossGradient at{0, std::vector<double>(coefficient_count(solver.shape()), 0)};
   const auto total = static_cast<double>(subset.size());
   for_each_chunk(subset, [&](const SampleChunk& chunk, int64_t) {
     Trajectory run = run_trajectory(solver, *field_, chunk.x0, chunk.conditions, counts);

@@ -75,12 +75,13 @@ struct Columns {
 
 Trajectory run_trajectory(const NsSolver& solver, const Field& field, const torch::Tensor& x0,
                           const Conditions& conditions, Counts* counts) {
+  require_one_velocity(solver, "the sweep back");
   Trajectory run{solver, {start_state(solver, x0)}, {}, {}};
   for (size_t i = 0; i < solver.a.size(); ++i) {
     run.recorded.push_back(record_step(field, run.x.back(), solver.times[i], conditions, counts));
     run.u.push_back(kept_velocity(run.recorded.back().u, run.x.back()));
     torch::Tensor next = torch::empty_like(run.x.front());
-    if (!combine_step(solver, i, run.x.front(), run.u, next)) {
+    if (!combine_step(solver, i, run.x.front(), run.u, {}, next)) {
       report_not_finite(solver, i, run.u.back(), next, 0);
     }
     run.x.push_back(next);

@@ -52,15 +52,22 @@ void report_not_finite(const NsSolver& solver, size_t step, const torch::Tensor&
 }
 
 bool combine_step(const NsSolver& solver, size_t step, const torch::Tensor& start,
-                  const std::vector<torch::Tensor>& velocities, torch::Tensor& next) {
+                  const std::vector<torch::Tensor>& velocities,
+                  const std::vector<torch::Tensor>& differences, torch::Tensor& next) {
   std::vector<torch::Tensor> terms = {start};
   terms.insert(terms.end(), velocities.begin(), velocities.end());
-  std::vector<double> coefficients = {solver.a[step]};
-  coefficients.insert(coefficients.end(), solver.b[step].begin(), solver.b[step].end());
-  return combine(next, terms, coefficients);
+  terms.insert(terms.end(), differences.begin(), differences.end());
+  return combine(next, terms, step_coefficients(solver, step));
 }
 
 }  // namespace detail
+
+GuidanceParts evaluate(const SolverShape& shape, size_t step, const Field& field,
+                       const torch::Tensor& x, const torch::Tensor& t,
+                       const Conditions& conditions) {
+  if (!shape.guides_itself()) return {field.velocity(x, t, conditions), {}};
+  return field.velocity_parts(x, t, conditions, shape.is_guided(step));
+}
 
 torch::Tensor sample(const NsSolver& solver, const Field& field, const torch::Tensor& x0,
                      const Conditions& conditions, const StepCallback& on_step,
@@ -69,17 +76,25 @@ torch::Tensor sample(const NsSolver& solver, const Field& field, const torch::Te
   const torch::Tensor start = start_state(solver, x0);
   const torch::Tensor times = torch::tensor(solver.times, torch::kDouble);
   torch::Tensor x = torch::empty_like(start);
-  std::vector<torch::Tensor> velocities;
+  const SolverShape shape = solver.shape();
+  std::vector<torch::Tensor> velocities, differences;
   for (size_t i = 0; i < solver.a.size(); ++i) {
     const auto step = static_cast<int64_t>(i);
     const torch::Tensor t = times.slice(0, step, step + 1).expand({start.size(0)});
     const torch::Tensor& here = i == 0 ? start : x;
-    velocities.push_back(kept_velocity(field.velocity(here, t, conditions), here));
-    if (!combine_step(solver, i, start, velocities, x)) {
+    const GuidanceParts parts = evaluate(shape, i, field, here, t, conditions);
+    velocities.push_back(kept_velocity(parts.conditional, here));
+    torch::Tensor difference;
+    if (parts.difference.defined()) {
+      difference = kept_velocity(parts.difference, here);
+      differences.push_back(difference);
+    }
+    if (!combine_step(solver, i, start, velocities, differences, x)) {
       report_not_finite(solver, i, velocities.back(), x, first_sample);
     }
     if (on_step) {
-      on_step({static_cast<int>(i), solver.times[i], solver.times[i + 1], x, velocities.back()});
+      on_step({static_cast<int>(i), solver.times[i], solver.times[i + 1], x, velocities.back(),
+               difference});
     }
   }
   return x;

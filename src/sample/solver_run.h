@@ -19,8 +19,9 @@ torch::Tensor kept_velocity(const torch::Tensor& u, const torch::Tensor& x);
 [[noreturn]] void report_not_finite(const NsSolver& solver, size_t step, const torch::Tensor& u,
                                     const torch::Tensor& x, int64_t first_sample);
 
-// x_{i+1} into `next`, from x_0 and u_0 ... u_i. Whether it is finite.
+// x_{i+1} into `next`, from x_0, u_0 ... u_i and the differences so far. Whether it is finite.
 bool combine_step(const NsSolver& solver, size_t step, const torch::Tensor& start,
-                  const std::vector<torch::Tensor>& velocities, torch::Tensor& next);
+                  const std::vector<torch::Tensor>& velocities,
+                  const std::vector<torch::Tensor>& differences, torch::Tensor& next);
 
 }  // namespace bespoke::detail

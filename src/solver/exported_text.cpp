@@ -33,6 +33,7 @@ class Digits {
 
 // A row for each step: i, t_i, a_i, b_i0 ... b_ii and empty cells.
 std::vector<std::vector<std::string>> table_rows(const NsSolver& solver, const Digits& text) {
+  require_one_velocity(solver, "a table of coefficients");
   std::vector<std::vector<std::string>> rows;
   for (size_t i = 0; i < solver.a.size(); ++i) {
     rows.push_back({fmt::format("{}", i), text(solver.times[i]), text(solver.a[i])});
@@ -207,6 +208,7 @@ std::string diffusers_config_text(const SolverFile& file) {
                         {"prediction_type", prediction}};
   config.update(diffusers_betas(schedule));
   for (const int nfe : file.nfes()) {
+    require_one_velocity(file.at(nfe), "a scheduler of diffusers");
     config["solvers"].push_back(OrderedJson::parse(to_json_text(file.only(nfe))));
   }
   return json_text(config, 2) + "\n";

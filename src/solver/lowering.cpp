@@ -79,6 +79,7 @@ double tool_sigma(const Schedule& schedule, double t) {
 LoweredSolver lower(const NsSolver& solver, Prediction prediction, const Schedule& schedule,
                     double margin) {
   solver.validate();
+  require_one_velocity(solver, "an export to raw outputs");
   const std::vector<double> times = safe_times(solver, prediction, schedule, margin);
   std::vector<Place> places;
   for (size_t i = 0; i < solver.a.size(); ++i) {
@@ -91,6 +92,7 @@ LoweredSolver lower(const NsSolver& solver, Prediction prediction, const Schedul
 
 SigmaSolver lower_to_sigmas(const NsSolver& solver, const Schedule& schedule, double margin) {
   solver.validate();
+  require_one_velocity(solver, "an export to sigmas");
   const bool flow = is_flow(schedule);
   // d is found from D, so no evaluation may have sigma = 0.
   const std::vector<double> times = safe_times(solver, Prediction::data, schedule, margin);

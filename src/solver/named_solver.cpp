@@ -2,6 +2,8 @@
 
 #include <cstdlib>
 
+#include <algorithm>
+
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
 #include "bespoke/base/json_checks.h"
@@ -76,6 +78,18 @@ SolverFile choose_finished(const std::string& path, int nfe, const FieldDescript
   } catch (const Error& error) {
     throw Error(error.kind(), path + ": " + error.what());
   }
+}
+
+// A solver that guides itself has its weight in its numbers: with another it would draw samples of
+// the weight it was made for all the same.
+void check_own_guidance(const std::string& path, const SolverFile& file,
+                        const GuidanceWeight& guidance) {
+  const bool any =
+      std::any_of(file.solvers.begin(), file.solvers.end(),
+                  [](const FiledSolver& filed) { return filed.solver.guides_itself(); });
+  if (!any || file.field.guidance == guidance) return;
+  throw bad_input("{} guides itself with {} and no other; this run has {}", path,
+                  to_string(file.field.guidance), to_string(guidance));
 }
 
 SchedulePtr coordinates(const std::string& text, const SchedulePtr& own) {
@@ -162,6 +176,7 @@ SolverFile read_finished(const std::string& path, const FieldDescription& field)
     throw bad_input("{} was made for the schedule {}, the model has {}; distil or build one for it",
                     path, made_for.dump(), found.dump());
   }
+  check_own_guidance(path, file, field.guidance);
   return file;
 }
 

@@ -25,7 +25,39 @@ void check_times(const std::vector<double>& times) {
   }
 }
 
+void check_guided(const NsSolver& solver) {
+  const SolverShape shape = solver.shape();
+  const auto& guided = solver.guided;
+  for (size_t i = 0; i < guided.size(); ++i) {
+    if (guided[i] < 0 || guided[i] >= shape.nfe) {
+      throw bad_input("guided[{}] is {}, steps are 0 to {}", i, guided[i], shape.nfe - 1);
+    }
+    if (i > 0 && guided[i] <= guided[i - 1]) {
+      throw bad_input("guided[{}] is {} after {}, steps must rise", i, guided[i], guided[i - 1]);
+    }
+  }
+  const size_t rows = guided.empty() ? 0 : solver.a.size();
+  if (solver.c.size() != rows) {
+    throw bad_input("c has {} rows, {} steps of which {} are guided need {}", solver.c.size(),
+                    shape.nfe, guided.size(), rows);
+  }
+  for (size_t i = 0; i < rows; ++i) {
+    if (solver.c[i].size() != shape.differences(i)) {
+      throw bad_input("c[{}] has {} entries, {} steps up to {} are guided", i, solver.c[i].size(),
+                      shape.differences(i), i);
+    }
+    for (size_t j = 0; j < solver.c[i].size(); ++j) check_finite(solver.c[i][j], "c", i, j);
+  }
+}
+
 }  // namespace
+
+int NsSolver::parameter_count() const {
+  const SolverShape of = shape();
+  size_t count = a.size() + 1;
+  for (size_t i = 0; i < a.size(); ++i) count += of.columns(i);
+  return static_cast<int>(count);
+}
 
 void NsSolver::validate() const {
   const size_t n = a.size();
@@ -41,6 +73,7 @@ void NsSolver::validate() const {
     }
     for (size_t j = 0; j <= i; ++j) check_finite(b[i][j], "b", i, j);
   }
+  check_guided(*this);
   check_times(times);
   if (!std::isfinite(start_scale) || start_scale == 0) {
     throw bad_input("start_scale is {}, it must be finite and not 0", start_scale);
@@ -49,7 +82,25 @@ void NsSolver::validate() const {
 
 bool operator==(const NsSolver& left, const NsSolver& right) {
   return left.times == right.times && left.a == right.a && left.b == right.b &&
-         left.start_scale == right.start_scale;
+         left.start_scale == right.start_scale && left.guided == right.guided && left.c == right.c;
+}
+
+std::vector<double> step_coefficients(const NsSolver& solver, size_t step) {
+  std::vector<double> coefficients = {solver.a[step]};
+  const auto append = [&](const std::vector<double>& row) {
+    coefficients.insert(coefficients.end(), row.begin(), row.end());
+  };
+  append(solver.b[step]);
+  if (solver.guides_itself()) append(solver.c[step]);
+  return coefficients;
+}
+
+void require_one_velocity(const NsSolver& solver, const std::string& what) {
+  if (!solver.guides_itself()) return;
+  throw bad_input(
+      "{} cannot take a solver that guides itself (\"guided\" and \"c\"); run it with 'bespoke "
+      "sample', or distil one without --network-calls",
+      what);
 }
 
 bool same_evaluations(const NsSolver& left, const NsSolver& right) {
@@ -58,6 +109,7 @@ bool same_evaluations(const NsSolver& left, const NsSolver& right) {
   other.a.back() = left.a.back();
   other.b.back() = left.b.back();
   other.times.back() = left.times.back();
+  if (!left.c.empty() && !other.c.empty()) other.c.back() = left.c.back();
   return left == other;
 }
 
@@ -84,6 +136,7 @@ NsSolver from_update_rules(const std::vector<double>& times, const std::vector<U
 }
 
 NsSolver fold(const NsSolver& solver, const ScaleTime& transform) {
+  require_one_velocity(solver, "a change of coordinates");
   const size_t n = solver.a.size();
   std::vector<ScaleTimePoint> points;
   std::vector<double> times;
@@ -135,6 +188,7 @@ NsSolver padded_once(const NsSolver& solver, size_t step) {
 }  // namespace
 
 NsSolver pad(const NsSolver& solver, int nfe) {
+  if (nfe > solver.nfe()) require_one_velocity(solver, "a start of more evaluations");
   NsSolver padded = solver;
   while (padded.nfe() < nfe) {
     size_t longest = 0;

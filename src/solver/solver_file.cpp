@@ -44,6 +44,39 @@ int read_version(const json& document, const std::string& source) {
   return static_cast<int>(version);
 }
 
+// "b" or "c": a list of rows, of as many numbers as `length` says of each.
+template <class Length>
+std::vector<std::vector<double>> read_rows(const json& rows, const std::string& where, size_t count,
+                                           const Length& length) {
+  require(rows.is_array(), where, "must be a list of rows");
+  require(rows.size() == count, where,
+          fmt::format("has {} rows, {} are needed", rows.size(), count));
+  std::vector<std::vector<double>> result;
+  for (size_t i = 0; i < count; ++i) {
+    result.push_back(number_list(rows[i], fmt::format("{}[{}]", where, i), length(i)));
+  }
+  return result;
+}
+
+// What a solver that guides itself has more.
+void read_own_guidance(const json& object, const std::string& at, NsSolver& solver) {
+  if (!object.contains("guided") && !object.contains("c")) return;
+  require(object.contains("guided") && object.contains("c"), at + "guided",
+          "goes with \"c\", and one of the two is missing");
+  const json& steps = object["guided"];
+  require(steps.is_array() && !steps.empty(), at + "guided", "must be a list of steps");
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const std::string where = fmt::format("{}guided[{}]", at, i);
+    const auto step = static_cast<int>(whole_number(steps[i], where, 0, solver.nfe() - 1));
+    // What the rows of c must have follows from it.
+    require(i == 0 || step > solver.guided.back(), where, "steps must rise");
+    solver.guided.push_back(step);
+  }
+  const SolverShape shape = solver.shape();
+  solver.c = read_rows(object["c"], at + "c", solver.a.size(),
+                       [&](size_t i) { return shape.differences(i); });
+}
+
 // The solver in an object that may hold other keys too; `at` is what its keys are called after.
 NsSolver read_solver(const json& object, const std::string& at) {
   const auto nfe =
@@ -54,13 +87,8 @@ NsSolver read_solver(const json& object, const std::string& at) {
   if (object.contains("start_scale")) {
     solver.start_scale = number(object["start_scale"], at + "start_scale");
   }
-  const json& rows = object["b"];
-  require(rows.is_array(), at + "b", "must be a list of rows");
-  require(rows.size() == nfe, at + "b",
-          fmt::format("has {} rows, {} are needed", rows.size(), nfe));
-  for (size_t i = 0; i < nfe; ++i) {
-    solver.b.push_back(number_list(rows[i], fmt::format("{}b[{}]", at, i), i + 1));
-  }
+  solver.b = read_rows(object["b"], at + "b", nfe, [](size_t i) { return i + 1; });
+  read_own_guidance(object, at, solver);
   return solver;
 }
 
@@ -75,7 +103,8 @@ std::vector<FiledSolver> read_solvers(const json& list, const std::string& where
   std::vector<FiledSolver> solvers;
   for (size_t i = 0; i < list.size(); ++i) {
     const std::string here = fmt::format("{}[{}]", where, i);
-    check_keys(list[i], {"nfe", "times", "a", "b"}, {"start_scale", "provenance"}, here);
+    check_keys(list[i], {"nfe", "times", "a", "b"}, {"start_scale", "guided", "c", "provenance"},
+               here);
     solvers.push_back({read_solver(list[i], here + "."), read_provenance(list[i], here)});
     read_checked(here, [&] { solvers.back().solver.validate(); });
   }
@@ -105,16 +134,26 @@ json field_json(const FieldDescription& field) {
   return description;
 }
 
+std::string rows_text(const std::vector<std::vector<double>>& rows) {
+  std::vector<std::string> texts;
+  for (const auto& row : rows) texts.push_back("        " + numbers(row));
+  return fmt::format("[\n{}\n      ]", fmt::join(texts, ",\n"));
+}
+
+std::string own_guidance_text(const NsSolver& solver) {
+  if (!solver.guides_itself()) return "";
+  return fmt::format(",\n      \"guided\": [{}],\n      \"c\": {}", fmt::join(solver.guided, ", "),
+                     rows_text(solver.c));
+}
+
 std::string solver_text(const FiledSolver& filed) {
   const NsSolver& solver = filed.solver;
-  std::vector<std::string> rows;
-  for (const auto& row : solver.b) rows.push_back("        " + numbers(row));
   const bool known = !filed.provenance.empty();
   return fmt::format(
       "    {{\n      \"nfe\": {},\n      \"start_scale\": {},\n      \"times\": {},\n"
-      "      \"a\": {},\n      \"b\": [\n{}\n      ]{}{}\n    }}",
+      "      \"a\": {},\n      \"b\": {}{}{}{}\n    }}",
       solver.nfe(), exact(solver.start_scale), numbers(solver.times), numbers(solver.a),
-      fmt::join(rows, ",\n"), known ? ",\n      \"provenance\": " : "",
+      rows_text(solver.b), own_guidance_text(solver), known ? ",\n      \"provenance\": " : "",
       known ? json_text(filed.provenance) : "");
 }
 
@@ -128,6 +167,15 @@ const FiledSolver& find(const SolverFile& file, int nfe) {
     if (filed.solver.nfe() == nfe) return filed;
   }
   throw bad_input("{} has no solver of {} evaluations; it has {}", file.name, nfe, there);
+}
+
+// The weight is in the numbers of a solver that guides itself, so there is one.
+void check_guidance(const NsSolver& solver, const GuidanceWeight& guidance) {
+  if (!solver.guides_itself() || (!guidance.range && !guidance.is_zero())) return;
+  throw bad_input(
+      "the solver of {} evaluations guides itself, which is for one guidance weight other than 0, "
+      "and the field has {}",
+      solver.nfe(), to_string(guidance));
 }
 
 }  // namespace
@@ -170,6 +218,7 @@ void SolverFile::validate() const {
   if (solvers.empty()) throw bad_input("{} has no solver", name);
   for (size_t i = 0; i < solvers.size(); ++i) {
     solvers[i].solver.validate();
+    check_guidance(solvers[i].solver, field.guidance);
     if (i == 0) continue;
     const int before = solvers[i - 1].solver.nfe(), nfe = solvers[i].solver.nfe();
     if (nfe == before) throw bad_input("two solvers have {} evaluations; keep one of them", nfe);

@@ -32,7 +32,7 @@ std::vector<double> disturbed(std::vector<double> theta, double amount = 0.3) {
 
 void expect_jacobian(const Family& family, const std::vector<double>& theta) {
   const Matrix jacobian = family.jacobian(theta);
-  ASSERT_EQ(jacobian.rows, coefficient_count(family.nfe()));
+  ASSERT_EQ(jacobian.rows, coefficient_count(family.shape()));
   ASSERT_EQ(jacobian.columns, family.parameter_count());
   constexpr double kStep = 1e-6;
   for (size_t j = 0; j < theta.size(); ++j) {
@@ -55,6 +55,50 @@ TEST(Family, CoefficientsRoundTripInTheDocumentedOrder) {
   EXPECT_EQ(values[9 + 2], solver.a[2]);
   EXPECT_EQ(values[17 + 3 + 1], solver.b[2][1]);
   EXPECT_TRUE(solver_of(8, values) == solver);
+}
+
+// 5 steps of which three are guided, with numbers that tell all of them apart.
+NsSolver guided_solver() {
+  const SolverShape shape = {5, {0, 1, 3}};
+  std::vector<double> values(coefficient_count(shape));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = 0.5 + 0.01 * static_cast<double>(i);
+  for (size_t i = 0; i <= 5; ++i) values[i] = 0.1 + 0.18 * static_cast<double>(i);
+  return solver_of(shape, values);
+}
+
+TEST(Family, CoefficientsOfDifferencesComeLast) {
+  const NsSolver solver = guided_solver();
+  solver.validate();
+  const SolverShape shape = solver.shape();
+  const auto values = coefficients_of(solver);
+  ASSERT_EQ(values.size(), coefficient_count(5) + 1 + 2 + 2 + 3 + 3);
+  EXPECT_TRUE(solver_of(shape, values) == solver);
+  EXPECT_EQ(values[start_scale_index(shape)], solver.start_scale);
+  for (size_t i = 0; i < 5; ++i) {
+    const auto row = step_coefficients(solver, i);
+    ASSERT_EQ(row.size(), shape.columns(i));
+    for (size_t column = 0; column < row.size(); ++column) {
+      EXPECT_EQ(values[step_coefficient_index(shape, i, column)], row[column]) << i << column;
+    }
+  }
+}
+
+TEST(Family, BnsHoldsSolversThatGuideThemselves) {
+  NsSolver solver = guided_solver();
+  for (const bool unit_start_scale : {false, true}) {
+    if (unit_start_scale) solver.start_scale = 1;
+    const FamilyPtr family = bns_family(solver.shape(), {unit_start_scale, {}});
+    const auto theta = family->parameters(solver);
+    ASSERT_EQ(theta.size(), family->parameter_count());
+    EXPECT_LT(largest_difference(family->solver(theta), solver), 1e-12);
+    expect_jacobian(*family, disturbed(theta));
+    const auto indices = family->last_step();
+    const auto last = step_coefficients(solver, 4);
+    ASSERT_EQ(indices.size(), last.size());
+    for (size_t i = 0; i < last.size(); ++i) EXPECT_EQ(theta[indices[i]], last[i]) << i;
+    EXPECT_THROW(family->parameters(named("euler", 5)), Error);
+    EXPECT_THROW(bns_family(5)->parameters(solver), Error);
+  }
 }
 
 TEST(Family, BnsHoldsEverySolverWithRisingTimes) {

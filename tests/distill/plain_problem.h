@@ -99,8 +99,10 @@ class PlainObjective : public Objective {
 
   int64_t trajectories() const override { return trajectories_; }
   void know_trajectories(int64_t first) { trajectories_ = first; }
-  std::unique_ptr<StepwiseRun> begin_run(const std::vector<int64_t>& subset,
+  std::unique_ptr<StepwiseRun> begin_run(const SolverShape& shape,
+                                         const std::vector<int64_t>& subset,
                                          Counts* counts) const override {
+    if (shape.guides_itself()) throw std::logic_error("this model has no guidance");
     return std::make_unique<Steps>(*this, subset, counts);
   }
 

@@ -181,6 +181,15 @@ class Solvers(unittest.TestCase):
                                                "schedule": {"name": "fm-ot"}}}
         self.assertEqual(Solver.parse(json.dumps(old)).times, [0, 1])
 
+    def test_solvers_that_guide_themselves_are_refused(self):
+        file = {"format": "bespoke-solver", "version": 2, "name": "own",
+                "field": {"prediction": "velocity", "guidance": 2, "schedule": {"name": "fm-ot"}},
+                "solvers": [{"nfe": 1, "times": [0, 1], "a": [1], "b": [[1]], "guided": [0],
+                             "c": [[2]]}]}
+        for nfe in (None, 1):
+            with self.assertRaisesRegex(Error, "Python cannot take a solver that guides itself"):
+                Solver.parse(json.dumps(file), nfe)
+
     def test_bad_files_and_numbers_are_refused(self):
         with self.assertRaisesRegex(Error, "nothing.json"):
             Solver.load("nothing.json")

@@ -8,6 +8,7 @@
 #include "bespoke/base/error.h"
 #include "bespoke/base/random.h"
 #include "bespoke/solver/catalogue.h"
+#include "self_guided.h"
 
 namespace bespoke {
 namespace {
@@ -81,6 +82,57 @@ TEST(SolverFile, RoundTripsExactly) {
   EXPECT_EQ(copy.field.time, file.field.time);
   EXPECT_EQ(copy.provenance, file.provenance);
   EXPECT_EQ(to_json_text(copy), to_json_text(file));
+}
+
+// One that guides itself in the first two of three steps.
+SolverFile guided_example() {
+  SolverFile file = example();
+  file.solvers = {
+      {testing::guided_in_the_first(make_solver("euler", {3, file.field.schedule}), 2, 2.5),
+       {{"psnr", 40}}}};
+  return file;
+}
+
+void expect_refused_guided(const std::function<void(json&)>& change, const std::string& expected) {
+  json document = json::parse(to_json_text(guided_example()));
+  change(document);
+  expect_refused(document.dump(), expected);
+}
+
+TEST(SolverFile, ASolverThatGuidesItselfRoundTripsExactly) {
+  const SolverFile file = guided_example();
+  const std::string text = to_json_text(file);
+  const SolverFile copy = parse_solver_file(text, "copy");
+  EXPECT_TRUE(copy.at() == file.at());
+  EXPECT_EQ(copy.at().guided, (std::vector<int>{0, 1}));
+  EXPECT_EQ(to_json_text(copy), text);
+  // Others are written as they were before there were any.
+  for (const char* key : {"guided", "\"c\""}) {
+    EXPECT_NE(text.find(key), std::string::npos);
+    EXPECT_EQ(to_json_text(several()).find(key), std::string::npos);
+  }
+}
+
+TEST(SolverFile, BadGuidedStepsAreNamed) {
+  const auto solver = [](json& document) -> json& { return document["solvers"][0]; };
+  expect_refused_guided([&](json& d) { solver(d).erase("c"); }, "guided: goes with \"c\"");
+  expect_refused_guided([&](json& d) { solver(d).erase("guided"); }, "one of the two is missing");
+  expect_refused_guided([&](json& d) { solver(d)["guided"] = json::array(); }, "a list of steps");
+  expect_refused_guided([&](json& d) { solver(d)["guided"][1] = 3; }, "solvers[0].guided[1]");
+  expect_refused_guided([&](json& d) { solver(d)["guided"][1] = 0.5; }, "solvers[0].guided[1]");
+  expect_refused_guided([&](json& d) { solver(d)["guided"] = {1, 0}; }, "steps must rise");
+  expect_refused_guided([&](json& d) { solver(d)["c"].erase(0); }, "c: has 2 rows, 3 are needed");
+  expect_refused_guided([&](json& d) { solver(d)["c"][2].push_back(1); }, "solvers[0].c[2]");
+  expect_refused_guided([&](json& d) { solver(d)["c"][0][0] = "1"; }, "solvers[0].c[0]");
+  expect_refused_guided([&](json& d) { d["field"]["guidance"] = 0; }, "for one guidance weight");
+  expect_refused_guided(
+      [&](json& d) {
+        d["field"]["guidance"] = {{"from", 0}, {"to", 4}};
+      },
+      "for one guidance weight");
+  json first = json::parse(kVersion1);
+  first["guided"] = {0};
+  expect_refused(first.dump(), "guided");
 }
 
 TEST(SolverFile, IsWrittenAsDocumented) {

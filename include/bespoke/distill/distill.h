@@ -10,6 +10,7 @@
 #include "bespoke/distill/direct.h"
 #include "bespoke/distill/family.h"
 #include "bespoke/distill/fit_search.h"
+#include "bespoke/distill/guided_search.h"
 #include "bespoke/distill/objective.h"
 #include "bespoke/distill/state.h"
 #include "bespoke/solver/named_solver.h"
@@ -33,6 +34,13 @@ enum class Verdict { go_on, stop };
 struct DistillOptions {
   int nfe = 8;
   FamilyPtr family;  // null: bns_family(nfe)
+
+  // Not 0: a solver that guides itself (solver_shape.h) and makes so many network calls a sample,
+  // of `nfe` steps, or where that is 0 of as many as does best. Its start is the fit and its family
+  // bns with these constraints. The field must be guided with one weight.
+  int network_calls = 0;
+  BnsConstraints constraints;
+
   // What the solvers named are for. Its schedule is needed where starts are automatic; whoever
   // distils a model fills it in.
   FieldDescription field;
@@ -69,8 +77,9 @@ struct DistillOptions {
   // Told what is done before the first iteration, and the fraction of it.
   std::function<void(const std::string& what, double fraction)> on_progress;
 
-  // Told of each start as soon as it is measured, before the first iteration.
-  std::function<void(const StartState&, const Counts& screening)> on_start;
+  // Told of each start as soon as it is measured, before the first iteration, and of what shape the
+  // solvers are.
+  std::function<void(const StartState&, const Counts& screening, const SolverShape&)> on_start;
 
   // Called after each iteration with a state from which `distill` goes on as if it had not stopped.
   std::function<Verdict(const DistillProgress&, const DistillState&)> on_iteration;

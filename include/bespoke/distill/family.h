@@ -5,17 +5,11 @@
 #include <vector>
 
 #include "bespoke/base/matrix.h"
+#include "bespoke/distill/coefficients.h"
 #include "bespoke/solver/ns_solver.h"
 #include "bespoke/solver/time_rounding.h"
 
 namespace bespoke {
-
-// The numbers of an NS solver in one fixed order, in which every gradient is reported:
-//   t_0 ... t_n,  a_0 ... a_{n-1},  b_00,  b_10, b_11,  b_20 ...,  start_scale
-// (2n + 2) + n (n + 1) / 2 in all.
-size_t coefficient_count(int nfe);
-std::vector<double> coefficients_of(const NsSolver& solver);
-NsSolver solver_of(int nfe, const std::vector<double>& coefficients);
 
 // A trainable family of solvers: free parameters theta, every value of which is a valid NS solver
 // with t_n = 1. An optimiser needs to know nothing else of it.
@@ -24,7 +18,9 @@ class Family {
   virtual ~Family() = default;
 
   virtual std::string name() const = 0;
-  virtual int nfe() const = 0;
+  // Of each of its solvers.
+  virtual SolverShape shape() const = 0;
+  int nfe() const { return shape().nfe; }
 
   // Whether it is every NS solver, up to constraints on the start scale and on times.
   virtual bool is_bns() const = 0;
@@ -35,8 +31,8 @@ class Family {
   // d(coefficients of the solver) / d(theta), [coefficient_count, parameter_count].
   virtual Matrix jacobian(const std::vector<double>& theta) const = 0;
 
-  // Which entries of theta are the coefficients a_{n-1}, b_{n-1,0} ... b_{n-1,n-1} of the last step
-  // themselves; empty if they are not free.
+  // Which entries of theta are the coefficients a_{n-1}, b_{n-1,0} ... b_{n-1,n-1}, c_{n-1,0} ...
+  // of the last step themselves; empty if they are not free.
   virtual std::vector<size_t> last_step() const = 0;
 
   // Which entries of theta place the times, where the family rounds them: the others have to follow
@@ -58,16 +54,16 @@ struct BnsConstraints {
   TimeRounding times;
 };
 
-// Bespoke Non-Stationary solvers: every NS solver. theta is n + 1 logits, whose softmax is t_0 and
-// the increments of the times after it, then a, b and start_scale as they are. t_0 is free: at t =
-// 0 a model sees nothing but noise and can only answer with the mean, so an evaluation there is all
-// but wasted.
+// Bespoke Non-Stationary solvers: every NS solver of a shape. theta is n + 1 logits, whose softmax
+// is t_0 and the increments of the times after it, then a, b, start_scale and c as they are. t_0 is
+// free: at t = 0 a model sees nothing but noise and can only answer with the mean, so an evaluation
+// there is all but wasted.
 // sigma_0 preconditioning is a choice of where to start: NS solvers are closed under `fold`, so one
 // trains from a solver made in the coordinates of preconditioned_schedule (make_solver_via), on the
 // model's own velocity.
 // Where times are rounded the solvers have the rounded ones, and the Jacobian is that of the times
 // before.
-FamilyPtr bns_family(int nfe, const BnsConstraints& constraints = {});
+FamilyPtr bns_family(const SolverShape& shape, const BnsConstraints& constraints = {});
 
 // What a Bespoke Scale-Time solver applies to the transformed field: Euler or midpoint steps.
 enum class ScaleTimeBase { rk1, rk2 };

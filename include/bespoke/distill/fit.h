@@ -12,13 +12,15 @@ namespace bespoke {
 // closed form from the true trajectories x(t) of some samples:
 //   start_scale  least squares of x(t_0) on the noise
 //   step i       u_i = u(t_i, x_i) at the solver's own state, so that its errors so far are seen;
-//                (a_i, b_i0 ... b_ii) least squares of a_i x_0 + sum_j b_ij u_j on x(t_{i+1})
+//                (a_i, b_i0 ... b_ii) least squares of a_i x_0 + sum_j b_ij u_j on x(t_{i+1});
+//                where the solver guides itself, of the d_j and c_ij too
 //   last step    by the mean log error of x_n under the floor, which is what solvers are measured
 //   by
-// It costs n forwards a sample.
+// It costs n forwards a sample, or the calls of its shape.
 struct FitOptions {
   double smoothing = 0.05;       // the floor, of the geometric mean of |r|^2
   bool free_start_scale = true;  // otherwise 1: the noise is taken as it is
+  std::vector<int> guided = {};  // steps that have d_j, of a solver that guides itself
 };
 
 struct FittedSolver {

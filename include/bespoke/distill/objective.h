@@ -23,7 +23,7 @@ struct Change {
   enum class What { start_scale, time, coefficient };
   What what;
   int step;    // of the time or coefficient
-  int column;  // of a coefficient: 0 is a_i, 1 + j is b_ij
+  int column;  // of a coefficient: 0 is a_i, 1 + j is b_ij, behind them are those of c
   // Of a time: by how much. Of a coefficient: how far it moves the state after the step, of that
   // state's root mean square; of the start scale: of x_0's own.
   double size;
@@ -32,7 +32,8 @@ struct Change {
   int first_evaluation() const { return what == What::coefficient ? step + 1 : step; }
 };
 
-// A solver in the making, step by step, on some samples whose true trajectories are known.
+// A solver of one shape in the making, step by step, on some samples whose true trajectories are
+// known.
 class StepwiseRun {
  public:
   virtual ~StepwiseRun() = default;
@@ -43,8 +44,8 @@ class StepwiseRun {
   // Begins at x_0 = scale * noise.
   virtual void start(double scale) = 0;
 
-  // Evaluates u_i at the state reached; x_0, u_0 ... u_i as columns against the true state at
-  // `next_time`: residual -x(next_time).
+  // Evaluates u_i, and d_i where step i is guided, at the state reached; x_0, u_0 ... u_i and the
+  // d_j so far as columns against the true state at `next_time`: residual -x(next_time).
   virtual LinearModel evaluate(double time, double next_time) = 0;
 
   // Goes on to x_{i+1} with these coefficients of the columns.
@@ -58,7 +59,7 @@ class Linearisation {
   virtual ~Linearisation() = default;
 
   // At the solver it was made for: a column per change, the change of x_n for a unit of the number
-  // changed, then those of the last step's coefficients (a_{n-1}, b_{n-1,0} ...).
+  // changed, then those of the last step's coefficients (a_{n-1}, b_{n-1,0} ..., c_{n-1,0} ...).
   virtual const LinearModel& model() const = 0;
 
   // What another solver misses by, along the same columns, from n forwards a sample: a solver
@@ -96,7 +97,8 @@ class Objective {
 
   // The true trajectories of the first so many samples are known; and a run along some of them.
   virtual int64_t trajectories() const = 0;
-  virtual std::unique_ptr<StepwiseRun> begin_run(const std::vector<int64_t>& subset,
+  virtual std::unique_ptr<StepwiseRun> begin_run(const SolverShape& shape,
+                                                 const std::vector<int64_t>& subset,
                                                  Counts* counts) const = 0;
 
   // x_n as it is and as each change alone makes it. Costs n forwards a sample, none where last_step

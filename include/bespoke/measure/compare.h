@@ -50,6 +50,7 @@ struct ComparisonRow {
   std::string name;
   int nfe = 0;
   int model_calls = 0;  // a sample; a guided evaluation is two
+  bool guides_itself = false;
   bool diverged = false;
   double psnr;                           // mean over the samples, decibels
   double snr;                            // mean of |truth|^2 / |difference|^2, decibels

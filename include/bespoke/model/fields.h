@@ -4,6 +4,7 @@
 
 #include "bespoke/base/jet.h"
 #include "bespoke/model/model.h"
+#include "bespoke/path/prediction.h"
 #include "bespoke/path/scale_time.h"
 
 namespace bespoke {
@@ -19,8 +20,14 @@ class VelocityField : public Field {
   explicit VelocityField(ModelPtr model);
   torch::Tensor velocity(const torch::Tensor& x, const torch::Tensor& t,
                          const Conditions& conditions) const override;
+  GuidanceParts velocity_parts(const torch::Tensor& x, const torch::Tensor& t,
+                               const Conditions& conditions, bool with_difference) const override;
 
  private:
+  torch::Tensor safe_times(const torch::Tensor& t) const;
+  // u = state x + output f: one of the two, at safe times.
+  torch::Tensor weight(const torch::Tensor& safe, Jet Affine<Jet>::*part) const;
+
   ModelPtr model_;
   double margin_;
 };

@@ -17,6 +17,9 @@ namespace bespoke {
 // included. `null_conditions` have a batch of one.
 //
 // Over a range each sample has its own w, the condition kGuidanceCondition: [batch] float64.
+//
+// predict_parts gives f(x | y) and f(x | y) - f(x | null), to be weighed by a solver that guides
+// itself; w has no part in them.
 ModelPtr guided_model(ModelPtr model, GuidanceWeight weight, Conditions null_conditions);
 
 // The weights of samples first ... first + count - 1 of a seed, spread evenly over the range: what

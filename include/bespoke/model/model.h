@@ -24,6 +24,12 @@ Conditions slice(const Conditions& conditions, int64_t begin, int64_t end);
 torch::Tensor repeat(const torch::Tensor& batch, int64_t times);
 Conditions repeat(const Conditions& conditions, int64_t times);
 
+// What guidance is made of, for whoever weighs it: f(x | y), and where it was asked for how that
+// differs from f(x | null).
+struct GuidanceParts {
+  torch::Tensor conditional, difference;
+};
+
 // A trained model: what it predicts at x [batch, ...] and t. Time is in our convention, 0 = noise,
 // 1 = data, as a float64 tensor [batch] on the CPU wherever x is: schedules need its value, and
 // reading it back from a device would stall it. Outputs are differentiable in x and t.
@@ -33,6 +39,11 @@ class Model {
 
   virtual torch::Tensor predict(const torch::Tensor& x, const torch::Tensor& t,
                                 const Conditions& conditions) const = 0;
+
+  // The parts of a guided model's prediction, without its weight: both from one doubled batch, or
+  // the first alone from a plain one. Bad input where the model is not guided.
+  virtual GuidanceParts predict_parts(const torch::Tensor& x, const torch::Tensor& t,
+                                      const Conditions& conditions, bool with_difference) const;
 
   virtual Prediction prediction() const = 0;
   virtual SchedulePtr schedule() const = 0;
@@ -60,6 +71,10 @@ class Field {
   virtual ~Field() = default;
   virtual torch::Tensor velocity(const torch::Tensor& x, const torch::Tensor& t,
                                  const Conditions& conditions) const = 0;
+
+  // As Model::predict_parts, of the velocity.
+  virtual GuidanceParts velocity_parts(const torch::Tensor& x, const torch::Tensor& t,
+                                       const Conditions& conditions, bool with_difference) const;
 };
 
 }  // namespace bespoke

@@ -27,10 +27,11 @@ struct SampleChunk {
   Conditions conditions;
 };
 
-// A run of a solver on them, without gradients: x_0 ... x_n and u_0 ... u_{n-1}.
+// A run of a solver on them, without gradients: x_0 ... x_n, u_0 ... u_{n-1}, and of one that
+// guides itself the differences of its guided steps.
 struct PlainRun {
   SampleChunk chunk;
-  std::vector<torch::Tensor> x, u;
+  std::vector<torch::Tensor> x, u, d;
 };
 
 // The objective of a field and pairs of LibTorch tensors; r = decode(x_n) - decode(x(1)).
@@ -47,7 +48,8 @@ class TensorObjective : public Objective {
   LinearModel last_step(const NsSolver& solver, const std::vector<int64_t>& subset,
                         Counts* counts) const override;
   int64_t trajectories() const override;
-  std::unique_ptr<StepwiseRun> begin_run(const std::vector<int64_t>& subset,
+  std::unique_ptr<StepwiseRun> begin_run(const SolverShape& shape,
+                                         const std::vector<int64_t>& subset,
                                          Counts* counts) const override;
   std::unique_ptr<Linearisation> linearise(const NsSolver& solver,
                                            const std::vector<int64_t>& subset,

@@ -8,21 +8,29 @@
 
 namespace bespoke {
 
-// After step `step` (0 ... n-1): x_{step+1} at next_time, computed with u at time.
+// After step `step` (0 ... n-1): x_{step+1} at next_time, computed with u at time. A solver that
+// guides itself has the conditional u, and at its guided steps the difference d.
 struct StepInfo {
   int step;
   double time, next_time;
   const torch::Tensor& x;
   const torch::Tensor& velocity;
+  const torch::Tensor& difference;  // undefined where there is none
 };
 using StepCallback = std::function<void(const StepInfo&)>;
 
+// What a solver of this shape is given at a step: u(t, x), or of one that guides itself the
+// conditional velocity, with the difference where the step is guided.
+GuidanceParts evaluate(const SolverShape& shape, size_t step, const Field& field,
+                       const torch::Tensor& x, const torch::Tensor& t,
+                       const Conditions& conditions);
+
 // Algorithm 1 of the paper, for any solver and field: x_n from the noise x0 [batch, ...], which is
 // scaled as the solver says. The state is float32 or float64, as x0 is (half precision is raised to
-// float32); velocities stay in the model's own type. On the CPU memory is one state and n
-// velocities; on other devices each step needs a temporary state more. Throws (diverged) with the
-// step, time and sample named if the state stops being finite; `first_sample` is the number of
-// x0[0] among all samples of a run.
+// float32); velocities stay in the model's own type. On the CPU memory is one state, n velocities
+// and the differences; on other devices each step needs a temporary state more. Throws (diverged)
+// with the step, time and sample named if the state stops being finite; `first_sample` is the
+// number of x0[0] among all samples of a run.
 torch::Tensor sample(const NsSolver& solver, const Field& field, const torch::Tensor& x0,
                      const Conditions& conditions = {}, const StepCallback& on_step = nullptr,
                      int64_t first_sample = 0);

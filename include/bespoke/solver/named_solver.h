@@ -33,7 +33,8 @@ std::vector<std::string> split_solver_names(const std::string& list);
 // user's file.
 CatalogueEntry entry_of(const SolverName& name);
 
-// A file of finished solvers, which must be for the schedule of this field.
+// A file of finished solvers, which must be for the schedule of this field, and for its guidance
+// where one guides itself.
 SolverFile read_finished(const std::string& path, const FieldDescription& field);
 
 // A file of one solver, that of `nfe` evaluations for this field. Finished ones are chosen by

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "bespoke/path/scale_time.h"
+#include "bespoke/solver/solver_shape.h"
 
 namespace bespoke {
 
@@ -14,22 +16,42 @@ constexpr int kMostEvaluations = 10000;
 // The field is evaluated at t_0 ... t_{n-1} and never at t_n. Times may repeat (RK4, Heun) but not
 // fall. x_0 is the state at t_0: a solver that does not start at 0 (Karras's grid, lambda-range,
 // distilled ones) scales the noise to it first.
+//
+// A solver that guides itself (solver_shape.h) runs on u_j = u(t_j, x_j | y) and the differences
+// d_j = u(t_j, x_j | y) - u(t_j, x_j) of its guided steps:
+//   x_{i+1} = a_i x_0 + sum_{j <= i} b_ij u_j + sum_{j <= i, j guided} c_ij d_j.
+// An ordinary solver on a field guided with weight w is the same with every step guided and
+// c = w b; its own numbers are better, and late steps can do without d_j.
 struct NsSolver {
   std::vector<double> times;           // n + 1, weakly increasing in [0, 1]
   std::vector<double> a;               // n
   std::vector<std::vector<double>> b;  // n rows, row i has i + 1 entries
   double start_scale = 1;              // x_0 is this times the noise a sampler draws
 
-  int nfe() const { return static_cast<int>(a.size()); }
+  // Of a solver that guides itself; empty otherwise.
+  std::vector<int> guided = {};             // rising, steps
+  std::vector<std::vector<double>> c = {};  // n rows, row i has an entry for each of them up to i
 
-  // The numbers that tell it from others: t_0 ... t_{n-1}, a, b and the scale (t_n has no effect).
-  int parameter_count() const { return nfe() * (nfe() + 5) / 2 + 1; }
+  int nfe() const { return static_cast<int>(a.size()); }
+  SolverShape shape() const { return {nfe(), guided}; }
+  bool guides_itself() const { return !guided.empty(); }
+
+  // The numbers that tell it from others: t_0 ... t_{n-1}, a, b, c and the scale (t_n has no
+  // effect).
+  int parameter_count() const;
 
   // Throws a bad-input error that names the entry: lengths, finite values, increasing times.
   void validate() const;
 };
 
 bool operator==(const NsSolver& left, const NsSolver& right);
+
+// The coefficients of step i, of x_0, u_0 ... u_i and the d_j so far: a_i, b_i0 ... b_ii, c_i0 ...
+std::vector<double> step_coefficients(const NsSolver& solver, size_t step);
+
+// Throws a bad-input error that names `what` where the solver guides itself: for all that can only
+// run a solver on one velocity an evaluation.
+void require_one_velocity(const NsSolver& solver, const std::string& what);
 
 // Whether both evaluate the model at the same points: they may differ in the last step.
 bool same_evaluations(const NsSolver& left, const NsSolver& right);

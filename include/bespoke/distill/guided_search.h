@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "bespoke/distill/family.h"
+#include "bespoke/distill/fit_search.h"
+#include "bespoke/distill/objective.h"
+#include "bespoke/path/schedule.h"
+#include "bespoke/solver/named_solver.h"
+
+namespace bespoke {
+
+// The shapes of solvers that guide themselves and make exactly so many network calls a sample, by
+// rising number of steps, of which the first ones are guided: the late steps are those that can do
+// without (docs/experiments.md). Those of `nfe` steps alone where it is not 0. A usage error where
+// there is none.
+std::vector<SolverShape> guided_shapes(int calls, int nfe = 0);
+
+// The shape found, and the fit of it to start from.
+struct GuidedFit {
+  FamilyPtr family;
+  NamedSolver start;
+};
+
+struct GuidedSearchOptions {
+  FitSearchOptions fit;
+  BnsConstraints constraints;
+  // At most, 0 for no limit: what the search might spend beyond its first fit it leaves out.
+  int64_t most_forwards = 0;
+};
+
+// Which of the shapes does best, by fits: each is fitted to the true trajectories of training
+// samples on a few times, and judged on validation samples. More steps gain up to some number and
+// lose beyond it, so the search ends two shapes after the best; its best few are then fitted with
+// the whole search for times. An Error (diverged) where no fit is finite.
+GuidedFit search_guided_fit(const Objective& training, const Objective& validation,
+                            const Schedule& schedule, const std::vector<SolverShape>& shapes,
+                            const GuidedSearchOptions& options, Counts* counts,
+                            const std::function<void(double)>& on_progress = nullptr);
+
+}  // namespace bespoke
