@@ -333,9 +333,9 @@ std::string render_agreement(const Comparison& figures, TableFormat format,
                              const std::vector<int64_t>& nfes) {
   if (!figures.reference_agreement) return "";
   const std::string title = fmt::format(
-      "samples that show what their prompt says, in %, by NFE; of the reference's {:.1f}",
-      100 * *figures.reference_agreement);
-  return "\n" + figures_by_nfe(figures, nfes, agreement_cell).render(format, title);
+      "samples that show what their prompt says, in %, by {}; of the reference's {:.1f}",
+      to_string(unit_of(figures)), 100 * *figures.reference_agreement);
+  return "\n" + figures_by_cost(figures, nfes, agreement_cell).render(format, title);
 }
 
 // Where each sample has its own w; empty otherwise.

@@ -84,14 +84,23 @@ std::string provenance_text(const nlohmann::json& provenance, const char* key) {
   return value.is_string() ? value.get<std::string>() : json_text(value);
 }
 
+std::optional<double> provenance_number(const nlohmann::json& provenance, const char* key) {
+  const auto value = provenance.value(key, nlohmann::json());
+  return value.is_number() ? std::optional<double>(value.get<double>()) : std::nullopt;
+}
+
 void add_distilled(Report& report, const ComparedModel& compared, const ComparisonRow& row) {
   const SolverFile& file = *file_of(compared, row);
   const std::string name = line_name(compared, row);
   const NsSolver& solver = file.at(row.nfe);
   report.solvers.push_back({name, solver});
   const auto log = distillation_log(std::filesystem::path(row.name).parent_path(), solver);
-  if (is_file(log)) report.training.push_back({name, row.nfe, parse_training_log(read_file(log))});
   const nlohmann::json provenance = file.provenance_of(row.nfe);
+  if (is_file(log)) {
+    report.training.push_back({name, row.nfe, parse_training_log(read_file(log)),
+                               provenance_number(provenance, "screening_forwards").value_or(0),
+                               provenance_number(provenance, "initial_psnr")});
+  }
   const auto text = [&](const char* key) { return provenance_text(provenance, key); };
   report.provenance.emplace_back(
       fmt::format("{} of {} evaluations", name, row.nfe),

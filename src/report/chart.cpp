@@ -32,13 +32,16 @@ struct Box {
 struct Axes {
   Box box;
   std::vector<double> x_ticks, y_ticks;
+  bool logarithmic;  // in x
 
   double x(double value) const {
     constexpr double kInset = 14;  // so that the first points do not sit on the axis
-    const double range = std::max(x_ticks.back() - x_ticks.front(), 1e-9);
+    const double first = scaled(x_ticks.front());
+    const double range = std::max(scaled(x_ticks.back()) - first, 1e-9);
     return box.left + kInset +
-           (value - x_ticks.front()) / range * (box.right - box.left - 2 * kInset);
+           (scaled(value) - first) / range * (box.right - box.left - 2 * kInset);
   }
+  double scaled(double value) const { return logarithmic ? std::log10(value) : value; }
   double y(double value) const {
     const double share = (value - y_ticks.front()) / (y_ticks.back() - y_ticks.front());
     return box.bottom - share * (box.bottom - box.top);
@@ -78,8 +81,22 @@ double widest_name(const std::vector<ChartSeries>& series) {
   return widest;
 }
 
+// Powers of ten that hold them all between them.
+std::vector<double> powers_of_ten(double least, double most) {
+  std::vector<double> powers = {std::pow(10, std::floor(std::log10(least)))};
+  while (powers.back() < most || powers.size() < 2) powers.push_back(10 * powers.back());
+  return powers;
+}
+
 // Where there are few, the very numbers that were measured at; otherwise round ones.
-Axes axes_of(const std::vector<ChartSeries>& series, const Box& box) {
+std::vector<double> x_ticks_of(const std::set<double>& measured, bool logarithmic) {
+  constexpr size_t kMostMeasured = 14;
+  if (logarithmic) return powers_of_ten(*measured.begin(), *measured.rbegin());
+  if (measured.size() <= kMostMeasured) return {measured.begin(), measured.end()};
+  return axis_ticks(*measured.begin(), *measured.rbegin(), 9);
+}
+
+Axes axes_of(const std::vector<ChartSeries>& series, const Box& box, bool logarithmic) {
   std::set<double> measured;
   double least = series[0].points[0].second, most = least;
   for (const auto& one : series) {
@@ -88,11 +105,7 @@ Axes axes_of(const std::vector<ChartSeries>& series, const Box& box) {
       least = std::min(least, y), most = std::max(most, y);
     }
   }
-  constexpr size_t kMostMeasured = 14;
-  const auto x_ticks = measured.size() <= kMostMeasured
-                           ? std::vector<double>(measured.begin(), measured.end())
-                           : axis_ticks(*measured.begin(), *measured.rbegin(), 9);
-  return {box, x_ticks, axis_ticks(least, most, 6)};
+  return {box, x_ticks_of(measured, logarithmic), axis_ticks(least, most, 6), logarithmic};
 }
 
 void draw_axes(Canvas& canvas, const Axes& axes, const LineChart& chart) {
@@ -103,7 +116,8 @@ void draw_axes(Canvas& canvas, const Axes& axes, const LineChart& chart) {
   }
   for (const double tick : axes.x_ticks) {
     canvas.line({{axes.x(tick), box.bottom}, {axes.x(tick), box.bottom + 4}}, kSoft, 1);
-    canvas.text(axes.x(tick), box.bottom + 15, tick_text(tick),
+    canvas.text(axes.x(tick), box.bottom + 15,
+                axes.logarithmic ? count_text(tick) : tick_text(tick),
                 {kLabelSize, kSoft, Anchor::middle});
   }
   canvas.line({{box.left, box.bottom}, {box.right, box.bottom}}, kSoft, 1);
@@ -116,6 +130,8 @@ void draw_series(Canvas& canvas, const Axes& axes, const ChartSeries& series, Co
   std::vector<std::pair<double, double>> points;
   for (const auto& [x, y] : series.points) points.emplace_back(axes.x(x), axes.y(y));
   canvas.line(points, colour, series.emphasised ? 3 : 1.6);
+  constexpr size_t kMostDiscs = 40;  // more hide the line
+  if (points.size() > kMostDiscs) return;
   for (const auto& [x, y] : points) {
     canvas.disc(x, y, series.emphasised ? 5.5 : 3.8, {1, 1, 1});
     canvas.disc(x, y, series.emphasised ? 4.5 : 2.9, colour);
@@ -161,8 +177,9 @@ std::string line_chart_png(const LineChart& chart) {
   const auto colours = colours_of(series);
   const Heading heading(chart.title, chart.caption, kWidth - 2 * kMargin);
   const double top = heading.height() + 34;
-  const Axes axes = axes_of(
-      series, {kMargin + 34, top, kWidth - kMargin - 22 - widest_name(series), top + kPlotHeight});
+  const Box box = {kMargin + 34, top, kWidth - kMargin - 22 - widest_name(series),
+                   top + kPlotHeight};
+  const Axes axes = axes_of(series, box, chart.logarithmic);
   Canvas canvas(kWidth, top + kPlotHeight + 58);
   heading.draw(canvas, kMargin);
   draw_axes(canvas, axes, chart);

@@ -29,6 +29,22 @@ LineChart quality_chart(const Report& report) {
   return chart;
 }
 
+// What every distillation reached for how many calls of the model.
+LineChart calls_chart(const Report& report) {
+  LineChart chart{report.model + ": PSNR against the calls of distillation",
+                  report.of + " On the validation samples of each; a gradient counts as two calls.",
+                  "calls of the model",
+                  "PSNR in dB",
+                  {}};
+  chart.logarithmic = true;
+  for (const auto& curve : report.training) {
+    chart.series.push_back(
+        {fmt::format("{}, {} NFE", curve.solver, curve.nfe), psnr_by_calls(curve),
+         curve.solver == report.featured_solver && curve.nfe == report.featured_nfe});
+  }
+  return chart;
+}
+
 std::string measured_detail(const ReportSamples& samples, const Report& report) {
   if (samples.nfe == 0) return "what is reproduced";
   const auto psnr = measured_psnr(report, samples);
@@ -83,6 +99,10 @@ std::vector<ReportPicture> report_pictures(const Report& report) {
   const bool any = std::any_of(report.rows.begin(), report.rows.end(),
                                [](const ReportRow& row) { return std::isfinite(row.psnr); });
   if (any) pictures.push_back({"psnr.png", line_chart_png(quality_chart(report))});
+  const bool logged =
+      std::any_of(report.training.begin(), report.training.end(),
+                  [](const TrainingCurve& curve) { return !psnr_by_calls(curve).empty(); });
+  if (logged) pictures.push_back({"calls.png", line_chart_png(calls_chart(report))});
   for (const auto& entry : report.solvers) {
     const std::string whose = fmt::format("{}, {} evaluations", entry.solver, entry.numbers.nfe());
     pictures.push_back({fmt::format("times-{}.png", file_stem(entry)),

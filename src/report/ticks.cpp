@@ -34,4 +34,9 @@ std::string tick_text(double value) {
   return fmt::format("{:.10g}", value);
 }
 
+std::string count_text(double value) {
+  if (value >= 1e6) return tick_text(value / 1e6) + "M";
+  return value >= 1e3 ? tick_text(value / 1e3) + "k" : tick_text(value);
+}
+
 }  // namespace bespoke

@@ -9,7 +9,8 @@ namespace bespoke {
 // at or below `least` and end at or above `most`.
 std::vector<double> axis_ticks(double least, double most, int wanted);
 
-// The shortest text of a tick.
+// The shortest text of a tick; of a count, with k for thousands and M for millions.
 std::string tick_text(double value);
+std::string count_text(double value);
 
 }  // namespace bespoke

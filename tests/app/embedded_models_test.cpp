@@ -116,8 +116,8 @@ TEST_F(EmbeddedModel, IsComparedInPictures) {
   distill_quickly();
   const Outcome outcome = run(compare_ + "--png out/pictures");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  for (const std::string picture :
-       {"psnr.png", "samples.png", "times-bns-nfe2.png", "coefficients-bns-nfe2.png"}) {
+  for (const std::string picture : {"psnr.png", "calls.png", "samples.png", "times-bns-nfe2.png",
+                                    "coefficients-bns-nfe2.png"}) {
     EXPECT_TRUE(is_file(folder_ / "out/pictures" / picture)) << picture;
   }
   expect_failure(compare_ + "--png out/pictures", 2, "--force");

@@ -114,6 +114,22 @@ TEST_F(Chart, ColoursCoefficientsBySign) {
   EXPECT_NEAR(red.sum().item<double>(), 4 * 62 * 26 * 4, 3600);
 }
 
+TEST_F(Chart, CanCountInPowersOfTen) {
+  // From 100 over 10,000 to a million: straight on a logarithmic axis, bent on another.
+  LineChart chart{"", "", "", "", {{"a", {{1e2, 1}, {1e4, 2}, {1e6, 3}}, true}}};
+  const auto lowest_of_the_middle = [&] {
+    const torch::Tensor where = accent(pixels_of(line_chart_png(chart))).nonzero();
+    const torch::Tensor x = where.select(1, 1), y = where.select(1, 0);
+    const auto middle = (x.min() + x.max()) / 2;
+    return y.masked_select((x - middle).abs() < 4).to(torch::kDouble).mean().item<double>() -
+           (y.min() + y.max()).item<double>() / 2;
+  };
+  const double bent = lowest_of_the_middle();
+  chart.logarithmic = true;
+  EXPECT_LT(std::abs(lowest_of_the_middle()), 12);
+  EXPECT_GT(std::abs(bent), 40);
+}
+
 TEST_F(ComparisonGridPng, ShowsEveryPixelAsASquare) {
   // One image of two by two: red, green, blue and grey; a grid of 72 points, 144 pixels.
   const torch::Tensor corner = torch::tensor({255, 0, 0, 90, 0, 255, 0, 90, 0, 0, 255, 90});
@@ -161,7 +177,7 @@ TEST_F(ReportPictures, AreNamedForFiles) {
   Report report = testing::made_up_image_report();
   report.solvers = {{"run/bns.json", testing::made_up_solver(4)}};
   for (const auto& picture : report_pictures(report)) names.push_back(picture.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"psnr.png", "times-run-bns-json-nfe4.png",
+  EXPECT_EQ(names, (std::vector<std::string>{"psnr.png", "calls.png", "times-run-bns-json-nfe4.png",
                                              "coefficients-run-bns-json-nfe4.png", "samples.png"}));
 }
 

@@ -33,5 +33,20 @@ TEST(TrainingCurve, KeepsTheFirstOfTheBest) {
   EXPECT_FALSE(best_iterate({{0, 1, -3.5, std::nullopt}}));
 }
 
+TEST(TrainingCurve, CountsAGradientAsTwoCalls) {
+  TrainingCurve curve{"bns", 8, parse_training_log(R"(
+{"iteration":1,"loss":-1,"forwards":100,"vjps":10,"validation_psnr":31}
+{"iteration":2,"loss":-2,"forwards":200,"vjps":20,"validation_psnr":29}
+{"iteration":3,"loss":-3,"forwards":300,"vjps":30}
+{"iteration":4,"loss":-4,"forwards":400,"vjps":40,"validation_psnr":33}
+)"),
+                      1000, 30.0};
+  using Points = std::vector<std::pair<double, double>>;
+  EXPECT_EQ(psnr_by_calls(curve), (Points{{1000, 30}, {1120, 31}, {1480, 33}}))
+      << "the best so far";
+  curve.initial_psnr.reset();
+  EXPECT_EQ(psnr_by_calls(curve), (Points{{1120, 31}, {1480, 33}}));
+}
+
 }  // namespace
 }  // namespace bespoke

@@ -22,6 +22,7 @@ struct LineChart {
   std::string caption;  // what the figures are of
   std::string x_label, y_label;
   std::vector<ChartSeries> series;  // named at the right, beside where each ends
+  bool logarithmic = false;         // in x, which is above 0 then
 };
 
 // Whether this build can draw: without cairo the functions below throw.

@@ -12,8 +12,9 @@ struct ReportPicture {
   std::string png;   // its bytes
 };
 
-// A report's charts as pictures, for where a page cannot go: PSNR against evaluations, the times
-// and coefficients of each distilled solver, and the samples side by side where they are images.
+// A report's charts as pictures, for where a page cannot go: PSNR against evaluations and
+// against the calls that distillation spent, the times and coefficients of each distilled solver,
+// and the samples side by side where they are images.
 std::vector<ReportPicture> report_pictures(const Report& report);
 
 }  // namespace bespoke
