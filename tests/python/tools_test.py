@@ -217,10 +217,16 @@ class TheFormatAsDocumented(unittest.TestCase):
         text = PAGE.read_text(encoding="utf-8")
         return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
 
-    def reader(self):
+    def function(self, name):
+        """The one of this name that the page defines."""
         names = {}
-        exec(self.blocks("python")[0], names)  # pylint: disable=exec-used
-        return names["load"], names["sample"]
+        for block in self.blocks("python"):
+            if f"def {name}(" in block:
+                exec(block, names)  # pylint: disable=exec-used
+        return names[name]
+
+    def reader(self):
+        return self.function("load"), self.function("sample")
 
     def test_the_worked_example(self):
         load, sample = self.reader()
@@ -240,9 +246,28 @@ class TheFormatAsDocumented(unittest.TestCase):
             path.write_text(json.dumps(old))
             self.assertEqual(sample(load(path, 2), lambda t, x: (1 + t) * x, 1.0), 2.625)
 
+    def test_a_solver_that_guides_itself(self):
+        _, sample = self.reader()
+        plain = {"nfe": 3, "times": [0, 0.2, 0.7, 1], "a": [1, 0.9, 1.1],
+                 "b": [[0.2], [0.1, 0.6], [0.3, 0.2, 0.4]], "start_scale": 0.8}
+
+        def conditional(t, x):
+            return (1 + t) * x
+
+        def unconditional(t, x):
+            return 0.5 * x - t
+        guided = {**plain, "guided": [0, 1, 2], "c": [[2 * b for b in row] for row in plain["b"]]}
+        found = self.function("sample_guided")(guided, conditional, unconditional, 1.5)
+        expected = sample(plain, lambda t, x: 3 * conditional(t, x) - 2 * unconditional(t, x), 1.5)
+        self.assertAlmostEqual(found, expected, places=12)
+        calls = []
+        guided["guided"], guided["c"] = [1], [[], [0.3], [0.4]]
+        self.function("sample_guided")(guided, conditional,
+                                       lambda t, x: calls.append(t) or unconditional(t, x), 1.5)
+        self.assertEqual(calls, [0.2])
+
     def test_velocities_of_every_prediction(self):
-        names = {}
-        exec(self.blocks("python")[1], names)  # pylint: disable=exec-used
+        convert = self.function("velocity")
         load, sample = self.reader()
         schedule, noise, step = Schedule("cosine"), normal(3, 4, 3), 1e-6
         solver = Solver.named("dpm++2m/lambda-range", 5, schedule=schedule)
@@ -261,9 +286,8 @@ class TheFormatAsDocumented(unittest.TestCase):
                     q = sigma ** 2 + 0.25 * alpha ** 2
                     data = SMALL.field(schedule, "data")(np.full(len(x), t), x)
                     output = (data - 0.25 * alpha / q * x) * q ** 0.5 / (0.5 * sigma)
-                return names["velocity"](prediction, output, x, schedule.alpha(t),
-                                         schedule.sigma(t), slope(schedule.alpha, t),
-                                         slope(schedule.sigma, t))
+                return convert(prediction, output, x, schedule.alpha(t), schedule.sigma(t),
+                               slope(schedule.alpha, t), slope(schedule.sigma, t))
             np.testing.assert_allclose(sample(numbers, velocity, noise), expected, atol=1e-6,
                                        err_msg=prediction)
 
