@@ -32,7 +32,8 @@ LineChart quality_chart(const Report& report) {
 // What every distillation reached for how many calls of the model.
 LineChart calls_chart(const Report& report) {
   LineChart chart{report.model + ": PSNR against the calls of distillation",
-                  report.of + " On the validation samples of each; a gradient counts as two calls.",
+                  "On the validation samples of each, in the space of the model's own samples; a "
+                  "gradient counts as two calls.",
                   "calls of the model",
                   "PSNR in dB",
                   {}};
