@@ -61,7 +61,8 @@ class DdpmPipeline:
             images = self.pipe(batch_size=len(seeds), generator=generators,
                                num_inference_steps=steps, output_type="np").images
             return 2 * torch.from_numpy(images).permute(0, 3, 1, 2) - 1
-        noise = [torch.randn(3, 32, 32, generator=generator) for generator in generators]
+        size = self.pipe.unet.config.sample_size
+        noise = [torch.randn(3, size, size, generator=generator) for generator in generators]
         return self.loop(torch.stack(noise).to(self.pipe.device), steps).cpu()
 
     @torch.no_grad()

@@ -2,6 +2,8 @@
 """Trains two small models of diffusers on CIFAR-10, for bench/diffusers_proof.py to measure with.
 
     python3 bench/diffusers_train.py --data cifar10.zip -o models      # four minutes on one GPU
+    python3 bench/diffusers_train.py --data cifar10.zip -o models --only unet --size 16 \\
+        --batch 64 --seconds 1200                                      # on two CPU cores
 
 A UNet2DModel that predicts v, and an SD3Transformer2DModel that predicts flows of 16x16 images,
 with the embeddings of ten classes in the place of prompts. The archive has CLASS/NAME.jpg.
@@ -23,12 +25,12 @@ TOKENS = 2
 WIDTH = 64  # of embeddings
 
 
-def unet():
-    """6 million weights."""
+def unet(size):
+    """6 million weights for images of 32x32, 1.6 million for smaller ones."""
     from diffusers import UNet2DModel
     return UNet2DModel(
-        sample_size=32, in_channels=3, out_channels=3, layers_per_block=2,
-        block_out_channels=(64, 128, 128), norm_num_groups=32, attention_head_dim=32,
+        sample_size=size, in_channels=3, out_channels=3, layers_per_block=2,
+        block_out_channels=(64, 128, 128) if size == 32 else (32, 64, 64), norm_num_groups=32, attention_head_dim=32,
         down_block_types=("DownBlock2D", "AttnDownBlock2D", "DownBlock2D"),
         up_block_types=("UpBlock2D", "AttnUpBlock2D", "UpBlock2D"))
 
@@ -71,6 +73,7 @@ def v_loss(model, x, labels, ends):
     Not of the noise: near pure noise a small error in the noise is a large one in the image, and
     after minutes of training images come out in one glaring colour.
     """
+    x = torch.nn.functional.avg_pool2d(x, x.shape[-1] // model.config.sample_size)
     alphas = torch.cumprod(1 - torch.linspace(1e-4, 0.02, LEVELS, device=x.device), 0)
     time = torch.randint(LEVELS, (len(x),), device=x.device)
     alpha = alphas[time].reshape(-1, 1, 1, 1)
@@ -146,13 +149,13 @@ def train(model, loss_of, images, labels, seconds, batch, rate, folder):
           f"{sum(weight.numel() for weight in weights):,} weights", flush=True)
 
 
-def run_training(images, labels, out, seconds, batch, only=None):
+def run_training(images, labels, out, seconds, batch, only=None, size=32):
     """Both models, or one of them."""
     torch.manual_seed(0)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     torch.backends.cudnn.benchmark = True
     if only != "transformer":
-        network = unet().to(memory_format=torch.channels_last)
+        network = unet(size).to(memory_format=torch.channels_last)
         train(network, v_loss, images, labels, seconds, batch, 5e-4, Path(out) / "unet")
     if only != "unet":
         train(transformer(), flow_loss, images, labels, seconds, 2 * batch, 6e-4,
@@ -167,9 +170,10 @@ def main():
     parser.add_argument("--seconds", type=float, default=110, help="for each model")
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--only", choices=["unet", "transformer"], help="one of the two")
+    parser.add_argument("--size", type=int, choices=[16, 32], default=32, help="of UNet's images")
     options = parser.parse_args()
     run_training(*read_images(options.data), options.out, options.seconds, options.batch,
-                 options.only)
+                 options.only, options.size)
 
 
 if __name__ == "__main__":
