@@ -13,6 +13,7 @@
 #include "bespoke/version.h"
 #include "options/solver_options.h"
 #include "options/space_options.h"
+#include "runs/compare_tables.h"
 #include "runs/distill_run.h"
 #include "runs/invocation.h"
 
@@ -35,11 +36,13 @@ const SolverFile* file_of(const ComparedModel& compared, const ComparisonRow& ro
 // Whether another row would be taken for this one if both went by their families.
 bool is_ambiguous(const ComparedModel& compared, const ComparisonRow& row, const SolverFile& file) {
   const std::string family = family_name(file);
+  const CostUnit unit = unit_of(compared.figures);
   for (const auto& other : compared.figures.rows) {
     if (other.name == row.name) continue;
     const SolverFile* theirs = file_of(compared, other);
-    if (theirs == nullptr ? other.name == family
-                          : family_name(*theirs) == family && other.nfe == row.nfe) {
+    if (theirs == nullptr
+            ? other.name == family
+            : family_name(*theirs) == family && cost_of(other, unit) == cost_of(row, unit)) {
       return true;
     }
   }
@@ -60,13 +63,14 @@ bool is_distilled(const ComparedModel& compared, const ComparisonRow& row) {
 
 ReportRow report_row(const ComparedModel& compared, const ComparisonRow& row) {
   return {line_name(compared, row),
-          row.nfe,
+          cost_of(row, unit_of(compared.figures)),
           row.psnr,
           row.snr,
           row.mse_median,
           row.seconds,
           row.frechet_to_reference,
           row.frechet_to_real,
+          row.agreement,
           is_distilled(compared, row)};
 }
 
@@ -93,11 +97,12 @@ void add_distilled(Report& report, const ComparedModel& compared, const Comparis
   const SolverFile& file = *file_of(compared, row);
   const std::string name = line_name(compared, row);
   const NsSolver& solver = file.at(row.nfe);
-  report.solvers.push_back({name, solver});
+  const int cost = cost_of(row, unit_of(compared.figures));
+  report.solvers.push_back({name, cost, solver});
   const auto log = distillation_log(std::filesystem::path(row.name).parent_path(), solver);
   const nlohmann::json provenance = file.provenance_of(row.nfe);
   if (is_file(log)) {
-    report.training.push_back({name, row.nfe, parse_training_log(read_file(log)),
+    report.training.push_back({name, cost, parse_training_log(read_file(log)),
                                provenance_number(provenance, "screening_forwards").value_or(0),
                                provenance_number(provenance, "initial_psnr")});
   }
@@ -109,7 +114,7 @@ void add_distilled(Report& report, const ComparedModel& compared, const Comparis
                   text("pairs")));
 }
 
-// Features the distilled solver that is farthest ahead of the best other of as many evaluations;
+// Features the distilled solver that is farthest ahead of the best other of the same cost;
 // where none has a rival, none.
 void choose_featured(Report& report) {
   double lead = 0;
@@ -117,13 +122,13 @@ void choose_featured(Report& report) {
     if (!row.distilled) continue;
     double best = -INFINITY;
     for (const auto& other : report.rows) {
-      const bool rival = !other.distilled && other.nfe == row.nfe && std::isfinite(other.psnr);
+      const bool rival = !other.distilled && other.cost == row.cost && std::isfinite(other.psnr);
       if (rival) best = std::max(best, other.psnr);
     }
     if (std::isinf(best) || !(row.psnr - best > lead)) continue;
     lead = row.psnr - best;
     report.featured_solver = row.solver;
-    report.featured_nfe = row.nfe;
+    report.featured_cost = row.cost;
   }
 }
 
@@ -138,26 +143,27 @@ torch::Tensor as_shown(const torch::Tensor& samples) {
   return samples.dim() == 2 ? samples.unsqueeze(1) : samples;
 }
 
-// Those of the featured solver, or of the first distilled one, or of the first of all.
-int shown_evaluations(const Report& report) {
-  if (report.featured_nfe > 0) return report.featured_nfe;
+// That of the featured solver, or of the first distilled one, or of the first of all.
+int shown_cost(const Report& report) {
+  if (report.featured_cost > 0) return report.featured_cost;
   for (const auto& row : report.rows) {
-    if (row.distilled) return row.nfe;
+    if (row.distilled) return row.cost;
   }
-  return report.rows.empty() ? 0 : report.rows.front().nfe;
+  return report.rows.empty() ? 0 : report.rows.front().cost;
 }
 
-// All solvers at the evaluations of the distilled one, that one first.
+// All solvers at the cost of the distilled one, that one first.
 ReportGallery make_gallery(const ComparedModel& compared, const Report& report) {
   ReportGallery gallery;
   const auto& figures = compared.figures;
   if (!can_be_shown(compared.open, figures.reference_samples)) return gallery;
-  const int nfe = shown_evaluations(report);
+  const int shown = shown_cost(report);
+  const CostUnit unit = unit_of(figures);
   gallery.reference = {"reference", 0, false, as_shown(figures.reference_samples)};
   for (const auto& row : figures.rows) {
-    if (row.nfe != nfe || !row.samples.defined()) continue;
+    if (cost_of(row, unit) != shown || !row.samples.defined()) continue;
     gallery.others.push_back(
-        {line_name(compared, row), row.nfe, is_distilled(compared, row), as_shown(row.samples)});
+        {line_name(compared, row), shown, is_distilled(compared, row), as_shown(row.samples)});
   }
   std::stable_partition(gallery.others.begin(), gallery.others.end(),
                         [](const ReportSamples& samples) { return samples.distilled; });
@@ -208,7 +214,11 @@ Report report_of_figures(const ComparedModel& compared) {
   report.of =
       fmt::format("{}, {} space.", compared.chosen.title, compared.decoded ? "decoded" : "sample");
   report.peak = value_peak(compared.open, compared.decoded);
-  report.reference_evaluations = compared.figures.reference_evaluations;
+  report.reference_cost = compared.figures.reference_evaluations;
+  if (unit_of(compared.figures) == CostUnit::network_calls) {
+    report.unit = "network call";
+    report.reference_cost *= 2;  // every evaluation of it is guided
+  }
   for (const auto& row : compared.figures.rows) {
     report.rows.push_back(report_row(compared, row));
   }

@@ -90,10 +90,6 @@ nlohmann::json distance_cell(const ComparisonRow& row, const std::optional<doubl
 
 namespace {
 
-int cost_of(const ComparisonRow& row, CostUnit unit) {
-  return unit == CostUnit::nfe ? row.nfe : row.model_calls;
-}
-
 std::set<int64_t> costs_of(const Comparison& comparison, const std::vector<int64_t>& nfes) {
   if (unit_of(comparison) == CostUnit::nfe) return {nfes.begin(), nfes.end()};
   std::set<int64_t> costs;
@@ -107,6 +103,10 @@ CostUnit unit_of(const Comparison& comparison) {
   const bool any = std::any_of(comparison.rows.begin(), comparison.rows.end(),
                                [](const ComparisonRow& row) { return row.guides_itself; });
   return any ? CostUnit::network_calls : CostUnit::nfe;
+}
+
+int cost_of(const ComparisonRow& row, CostUnit unit) {
+  return unit == CostUnit::nfe ? row.nfe : row.model_calls;
 }
 
 std::string to_string(CostUnit unit) { return unit == CostUnit::nfe ? "NFE" : "network calls"; }

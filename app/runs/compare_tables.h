@@ -15,6 +15,7 @@ namespace bespoke {
 // is fair to solvers that guide themselves.
 enum class CostUnit { nfe, network_calls };
 CostUnit unit_of(const Comparison& comparison);
+int cost_of(const ComparisonRow& row, CostUnit unit);  // a sample
 std::string to_string(CostUnit unit);
 
 // A row per solver and a column per cost: of the NFE asked for, or of all network calls there are.

@@ -7,8 +7,8 @@
 
 namespace bespoke {
 
-EvaluationsNeeded evaluations_needed(std::vector<std::pair<int, double>> points, double psnr) {
-  using Kind = EvaluationsNeeded::Kind;
+CostNeeded cost_needed(std::vector<std::pair<int, double>> points, double psnr) {
+  using Kind = CostNeeded::Kind;
   points.erase(std::remove_if(points.begin(), points.end(),
                               [](const auto& point) { return std::isnan(point.second); }),
                points.end());
@@ -26,15 +26,15 @@ EvaluationsNeeded evaluations_needed(std::vector<std::pair<int, double>> points,
   return {Kind::more_than, double(points.back().first)};
 }
 
-std::string to_string(const EvaluationsNeeded& needed) {
+std::string to_string(const CostNeeded& needed) {
   switch (needed.kind) {
-    case EvaluationsNeeded::Kind::interpolated:
-      return fmt::format("{:.1f}", needed.nfe);
-    case EvaluationsNeeded::Kind::at_most:
-      return fmt::format("≤ {:g}", needed.nfe);
-    case EvaluationsNeeded::Kind::more_than:
-      return fmt::format("> {:g}", needed.nfe);
-    case EvaluationsNeeded::Kind::never:
+    case CostNeeded::Kind::interpolated:
+      return fmt::format("{:.1f}", needed.cost);
+    case CostNeeded::Kind::at_most:
+      return fmt::format("≤ {:g}", needed.cost);
+    case CostNeeded::Kind::more_than:
+      return fmt::format("> {:g}", needed.cost);
+    case CostNeeded::Kind::never:
       break;
   }
   return "diverged";

@@ -1,5 +1,7 @@
 #include "findings.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <tuple>
@@ -12,7 +14,7 @@ std::vector<std::pair<int, double>> quality_points(const Report& report,
                                                    const std::string& solver) {
   std::vector<std::pair<int, double>> points;
   for (const auto& row : report.rows) {
-    if (!row.distilled && row.solver == solver) points.emplace_back(row.nfe, row.psnr);
+    if (!row.distilled && row.solver == solver) points.emplace_back(row.cost, row.psnr);
   }
   return points;
 }
@@ -20,7 +22,7 @@ std::vector<std::pair<int, double>> quality_points(const Report& report,
 // A solver known to get there comes before one of which only a bound is known.
 bool needs_less(const BaselineNeed& left, const BaselineNeed& right) {
   const auto key = [](const BaselineNeed& need) {
-    return std::make_tuple(need.needed.kind == EvaluationsNeeded::Kind::more_than, need.needed.nfe);
+    return std::make_tuple(need.needed.kind == CostNeeded::Kind::more_than, need.needed.cost);
   };
   return key(left) < key(right);
 }
@@ -30,7 +32,7 @@ bool needs_less(const BaselineNeed& left, const BaselineNeed& right) {
 const BaselineNeed* Finding::rival() const {
   const BaselineNeed* least = nullptr;
   for (const auto& need : needs) {
-    if (need.needed.kind == EvaluationsNeeded::Kind::never) continue;
+    if (need.needed.kind == CostNeeded::Kind::never) continue;
     if (least == nullptr || needs_less(need, *least)) least = &need;
   }
   return least;
@@ -38,12 +40,16 @@ const BaselineNeed* Finding::rival() const {
 
 double Finding::saving() const {
   const BaselineNeed* other = rival();
-  return other == nullptr ? 0 : other->needed.nfe / row.nfe;
+  return other == nullptr ? 0 : other->needed.cost / row.cost;
+}
+
+std::string counted(int cost, const Report& report) {
+  return fmt::format("{} {}{}", cost, report.unit, cost == 1 ? "" : "s");
 }
 
 std::optional<double> measured_psnr(const Report& report, const ReportSamples& samples) {
   for (const auto& row : report.rows) {
-    const bool same = row.solver == samples.solver && row.nfe == samples.nfe;
+    const bool same = row.solver == samples.solver && row.cost == samples.cost;
     if (same && std::isfinite(row.psnr)) return row.psnr;
   }
   return {};
@@ -64,7 +70,7 @@ std::vector<Finding> findings(const Report& report) {
     if (!row.distilled || !std::isfinite(row.psnr)) continue;
     Finding finding{row, {}};
     for (const auto& name : baseline_names(report)) {
-      finding.needs.push_back({name, evaluations_needed(quality_points(report, name), row.psnr)});
+      finding.needs.push_back({name, cost_needed(quality_points(report, name), row.psnr)});
     }
     list.push_back(std::move(finding));
   }
@@ -75,7 +81,7 @@ const Finding* featured(const std::vector<Finding>& findings, const Report& repo
   const Finding* best = nullptr;
   for (const auto& finding : findings) {
     const ReportRow& row = finding.row;
-    if (row.solver == report.featured_solver && row.nfe == report.featured_nfe) return &finding;
+    if (row.solver == report.featured_solver && row.cost == report.featured_cost) return &finding;
     if (best == nullptr || finding.saving() > best->saving()) best = &finding;
   }
   return best;

@@ -12,7 +12,7 @@ namespace bespoke {
 // What a baseline needs for the PSNR of a distilled solver.
 struct BaselineNeed {
   std::string solver;
-  EvaluationsNeeded needed;
+  CostNeeded needed;
 };
 
 // One distilled solver and what every baseline, in the order of the rows, needs to be as good.
@@ -33,6 +33,9 @@ std::vector<Finding> findings(const Report& report);
 const Finding* featured(const std::vector<Finding>& findings, const Report& report);
 
 // The PSNR of the row with the samples' name and evaluations; none where it was not measured.
+// "8 evaluations", in the report's unit.
+std::string counted(int cost, const Report& report);
+
 std::optional<double> measured_psnr(const Report& report, const ReportSamples& samples);
 
 // The solver names of rows that are not distilled, each once.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
@@ -17,8 +18,15 @@ using namespace detail;
 
 namespace {
 
-std::string reference_clause(double evaluations) {
-  return evaluations > 0 ? fmt::format(" ({:.0f} evaluations a sample)", evaluations) : "";
+std::string reference_clause(const Report& report) {
+  const double cost = report.reference_cost;
+  return cost > 0 ? fmt::format(" ({:.0f} {}s a sample)", cost, report.unit) : "";
+}
+
+// As a sentence begins with it.
+std::string capitalised(std::string text) {
+  text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  return text;
 }
 
 // "yes" where a section without content of its own belongs on the page.
@@ -45,10 +53,10 @@ std::string frechet_charts_html(const Report& report) {
     return fmt::format(
         "<figure><h3>To {1}</h3><div class=\"legend\" data-chart=\"{0}\"></div>"
         "<div class=\"plot\"><canvas id=\"chart-{0}\" role=\"img\" aria-label=\"Line chart of the "
-        "Fréchet distance to {1} against evaluations; its numbers are in the table of figures\">"
+        "Fréchet distance to {1} against {3}s; its numbers are in the table of figures\">"
         "</canvas></div><figcaption>Fréchet distance between a solver’s samples and {1}; lower is "
         "nearer. {2}</figcaption></figure>\n",
-        id, what, escape_html(report.of));
+        id, what, escape_html(report.of), report.unit);
   };
   return chart("frechet_reference", "the reference’s samples", &ReportRow::frechet_reference) +
          chart("frechet_real", "real data", &ReportRow::frechet_real);
@@ -81,7 +89,9 @@ std::string render_html(const Report& report) {
                                      {"date", escape_html(report.date)},
                                      {"of", escape_html(report.of)},
                                      {"peak", fmt::format("{:g}", report.peak)},
-                                     {"reference", reference_clause(report.reference_evaluations)},
+                                     {"reference", reference_clause(report)},
+                                     {"unit", report.unit},
+                                     {"Unit", capitalised(report.unit)},
                                      {"headline", headline_html(report, best)},
                                      {"tiles", tiles_html(report, best)},
                                      {"figures_table", figures_table_html(report)},

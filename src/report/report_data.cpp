@@ -13,25 +13,26 @@ json optional_number(const std::optional<double>& value) { return value ? json(*
 
 json row_json(const ReportRow& row) {
   return {{"solver", row.solver},
-          {"nfe", row.nfe},
+          {"cost", row.cost},
           {"psnr", row.psnr},
           {"snr", row.snr},
           {"mse_median", row.mse_median},
           {"seconds", row.seconds},
           {"frechet_reference", optional_number(row.frechet_reference)},
           {"frechet_real", optional_number(row.frechet_real)},
+          {"agreement", optional_number(row.agreement)},
           {"distilled", row.distilled}};
 }
 
-const char* kind_name(EvaluationsNeeded::Kind kind) {
+const char* kind_name(CostNeeded::Kind kind) {
   switch (kind) {
-    case EvaluationsNeeded::Kind::interpolated:
+    case CostNeeded::Kind::interpolated:
       return "interpolated";
-    case EvaluationsNeeded::Kind::at_most:
+    case CostNeeded::Kind::at_most:
       return "at_most";
-    case EvaluationsNeeded::Kind::more_than:
+    case CostNeeded::Kind::more_than:
       return "more_than";
-    case EvaluationsNeeded::Kind::never:
+    case CostNeeded::Kind::never:
       break;
   }
   return "never";
@@ -41,12 +42,12 @@ json finding_json(const Finding& finding) {
   json needed = json::array();
   for (const auto& need : finding.needs) {
     needed.push_back({{"solver", need.solver},
-                      {"nfe", need.needed.nfe},
+                      {"cost", need.needed.cost},
                       {"kind", kind_name(need.needed.kind)},
                       {"text", to_string(need.needed)}});
   }
   return {{"solver", finding.row.solver},
-          {"nfe", finding.row.nfe},
+          {"cost", finding.row.cost},
           {"psnr", finding.row.psnr},
           {"needed", needed}};
 }
@@ -63,7 +64,7 @@ json curve_json(const TrainingCurve& curve) {
   for (const auto& point : curve.points) points.push_back(point_json(point));
   const auto best = best_iterate(curve.points);
   return {{"solver", curve.solver},
-          {"nfe", curve.nfe},
+          {"cost", curve.cost},
           {"best", best ? point_json(*best) : json()},
           {"points", points}};
 }
@@ -72,12 +73,15 @@ json curve_json(const TrainingCurve& curve) {
 
 std::string report_data(const Report& report, const std::vector<Finding>& findings,
                         const Finding* best) {
-  json data = {{"rows", json::array()}, {"targets", json::array()}, {"training", json::array()}};
+  json data = {{"unit", report.unit},
+               {"rows", json::array()},
+               {"targets", json::array()},
+               {"training", json::array()}};
   for (const auto& row : report.rows) data["rows"].push_back(row_json(row));
   for (const auto& finding : findings) data["targets"].push_back(finding_json(finding));
   for (const auto& curve : report.training) data["training"].push_back(curve_json(curve));
   data["featured"] =
-      best == nullptr ? json() : json({{"solver", best->row.solver}, {"nfe", best->row.nfe}});
+      best == nullptr ? json() : json({{"solver", best->row.solver}, {"cost", best->row.cost}});
   // Names come from users and need not be UTF-8; figures that are not finite become null.
   return data.dump(-1, ' ', false, json::error_handler_t::replace);
 }

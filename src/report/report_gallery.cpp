@@ -43,17 +43,17 @@ std::string quality_of(const ReportSamples& samples, const Report& report) {
   return psnr ? fmt::format(" · {:.1f} dB", *psnr) : "";
 }
 
-std::string maker_of(const ReportSamples& samples) {
+std::string maker_of(const ReportSamples& samples, const Report& report) {
   const std::string name = escape_html(samples.solver);
-  return samples.nfe == 0 ? name : fmt::format("{} with {} evaluations", name, samples.nfe);
+  return samples.cost == 0 ? name : name + " with " + counted(samples.cost, report);
 }
 
 // A row: who made it, and what.
 std::string strip(const ReportSamples& samples, const Report& report, const std::string& content) {
-  const char* kind = samples.nfe == 0 ? " reference" : samples.distilled ? " distilled" : "";
-  const std::string detail =
-      samples.nfe == 0 ? "what is reproduced"
-                       : fmt::format("{} evaluations{}", samples.nfe, quality_of(samples, report));
+  const char* kind = samples.cost == 0 ? " reference" : samples.distilled ? " distilled" : "";
+  const std::string detail = samples.cost == 0
+                                 ? "what is reproduced"
+                                 : counted(samples.cost, report) + quality_of(samples, report);
   return fmt::format("<div class=\"strip{}\"><p><b>{}</b><br><small>{}</small></p>{}</div>\n", kind,
                      escape_html(samples.solver), detail, content);
 }
@@ -68,10 +68,11 @@ std::string images_begin(int64_t count) {
   return fmt::format("<div class=\"images\" style=\"--count:{}\">", std::min(count, kMostAcross));
 }
 
-std::string whose_image(const ReportSamples& samples, const ReportGallery& gallery, int64_t index) {
-  const std::string whose = fmt::format("sample {} of {}", index + 1, maker_of(samples));
-  if (gallery.prompts.empty()) return whose;
-  return whose + ": " + escape_html(gallery.prompts[static_cast<size_t>(index)]);
+std::string whose_image(const ReportSamples& samples, const Report& report, int64_t index) {
+  const std::vector<std::string>& prompts = report.gallery.prompts;
+  const std::string whose = fmt::format("sample {} of {}", index + 1, maker_of(samples, report));
+  if (prompts.empty()) return whose;
+  return whose + ": " + escape_html(prompts[static_cast<size_t>(index)]);
 }
 
 // What each column was told to be; nothing where it was told nothing.
@@ -83,7 +84,8 @@ std::string prompts_html(const ReportGallery& gallery) {
   return html + "</div></div>\n";
 }
 
-std::string images_html(const ReportSamples& samples, const ReportGallery& gallery) {
+std::string images_html(const ReportSamples& samples, const Report& report) {
+  const ReportGallery& gallery = report.gallery;
   const torch::Tensor values = samples.values.detach().to(torch::kCPU, torch::kDouble);
   const torch::Tensor truth = gallery.reference.values.detach().to(torch::kCPU, torch::kDouble);
   const torch::Tensor shown = to_bytes(values, gallery.least, gallery.most);
@@ -91,9 +93,9 @@ std::string images_html(const ReportSamples& samples, const ReportGallery& galle
       to_bytes((values - truth).abs() * gallery.error_factor, 0, gallery.most - gallery.least);
   std::string html = images_begin(values.size(0));
   for (int64_t i = 0; i < values.size(0); ++i) {
-    const std::string whose = whose_image(samples, gallery, i);
+    const std::string whose = whose_image(samples, report, i);
     html += image_html(shown[i], "sample", whose);
-    if (samples.nfe != 0) html += image_html(errors[i], "error", "Error map of " + whose);
+    if (samples.cost != 0) html += image_html(errors[i], "error", "Error map of " + whose);
   }
   return html + "</div>";
 }
@@ -106,10 +108,10 @@ std::string image_gallery(const Report& report) {
       "<label><input type=\"radio\" name=\"show\" id=\"show-errors\">Errors × {:g}</label>"
       "</fieldset>\n",
       gallery.error_factor);
-  html += strip(gallery.reference, report, images_html(gallery.reference, gallery));
+  html += strip(gallery.reference, report, images_html(gallery.reference, report));
   html += prompts_html(gallery);
   for (const auto& samples : gallery.others) {
-    html += strip(samples, report, images_html(samples, gallery));
+    html += strip(samples, report, images_html(samples, report));
   }
   return html + fmt::format(
                     "<figcaption>Each column starts from the same noise. Errors are the absolute "
@@ -118,11 +120,11 @@ std::string image_gallery(const Report& report) {
                     gallery.error_factor, escape_html(report.of));
 }
 
-std::string player(const ReportSamples& samples, int64_t index, int sample_rate) {
+std::string player(const ReportSamples& samples, int64_t index, const Report& report) {
   return fmt::format(
       "<audio controls preload=\"metadata\" aria-label=\"sample {} of {}\" src=\"{}\"></audio>",
-      index + 1, maker_of(samples),
-      data_uri("audio/wav", encode_wav(samples.values[index], sample_rate)));
+      index + 1, maker_of(samples, report),
+      data_uri("audio/wav", encode_wav(samples.values[index], report.gallery.sample_rate)));
 }
 
 std::string sound_gallery(const Report& report) {
@@ -130,9 +132,9 @@ std::string sound_gallery(const Report& report) {
   std::string html = "<figure><div class=\"sounds\">\n";
   for (int64_t i = 0; i < gallery.reference.values.size(0); ++i) {
     html += fmt::format("<div class=\"sound\"><h3>Sample {}</h3>\n", i + 1);
-    html += strip(gallery.reference, report, player(gallery.reference, i, gallery.sample_rate));
+    html += strip(gallery.reference, report, player(gallery.reference, i, report));
     for (const auto& samples : gallery.others) {
-      html += strip(samples, report, player(samples, i, gallery.sample_rate));
+      html += strip(samples, report, player(samples, i, report));
     }
     html += "</div>\n";
   }

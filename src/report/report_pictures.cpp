@@ -16,15 +16,18 @@ namespace bespoke {
 namespace {
 
 LineChart quality_chart(const Report& report) {
-  LineChart chart{
-      report.model + ": PSNR against evaluations", report.of, "evaluations", "PSNR in dB", {}};
+  LineChart chart{fmt::format("{}: PSNR against {}s", report.model, report.unit),
+                  report.of,
+                  report.unit + "s",
+                  "PSNR in dB",
+                  {}};
   for (const auto& row : report.rows) {
     auto found = std::find_if(chart.series.begin(), chart.series.end(),
                               [&](const ChartSeries& one) { return one.name == row.solver; });
     if (found == chart.series.end()) {
       found = chart.series.insert(found, {row.solver, {}, row.distilled});
     }
-    found->points.emplace_back(row.nfe, row.psnr);
+    found->points.emplace_back(row.cost, row.psnr);
   }
   return chart;
 }
@@ -40,16 +43,16 @@ LineChart calls_chart(const Report& report) {
   chart.logarithmic = true;
   for (const auto& curve : report.training) {
     chart.series.push_back(
-        {fmt::format("{}, {} NFE", curve.solver, curve.nfe), psnr_by_calls(curve),
-         curve.solver == report.featured_solver && curve.nfe == report.featured_nfe});
+        {curve.solver + ", " + counted(curve.cost, report), psnr_by_calls(curve),
+         curve.solver == report.featured_solver && curve.cost == report.featured_cost});
   }
   return chart;
 }
 
 std::string measured_detail(const ReportSamples& samples, const Report& report) {
-  if (samples.nfe == 0) return "what is reproduced";
+  if (samples.cost == 0) return "what is reproduced";
   const auto psnr = measured_psnr(report, samples);
-  return fmt::format("{} evaluations{}", samples.nfe,
+  return fmt::format("{}{}", counted(samples.cost, report),
                      psnr ? fmt::format(", {:.1f} dB", *psnr) : "");
 }
 
@@ -105,7 +108,7 @@ std::vector<ReportPicture> report_pictures(const Report& report) {
                   [](const TrainingCurve& curve) { return !psnr_by_calls(curve).empty(); });
   if (logged) pictures.push_back({"calls.png", line_chart_png(calls_chart(report))});
   for (const auto& entry : report.solvers) {
-    const std::string whose = fmt::format("{}, {} evaluations", entry.solver, entry.numbers.nfe());
+    const std::string whose = entry.solver + ", " + counted(entry.cost, report);
     pictures.push_back({fmt::format("times-{}.png", file_stem(entry)),
                         time_grid_png(entry.numbers, "Times of " + whose, report.of)});
     pictures.push_back({fmt::format("coefficients-{}.png", file_stem(entry)),

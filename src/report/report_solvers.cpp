@@ -53,16 +53,32 @@ std::string heat_cell(const std::string& name, double value, double largest) {
       value < 0 ? "minus" : "plus", size, name, value, name == "a0" ? 0 : -1, value);
 }
 
+// The c of one step, under the columns of c; cells of later steps' b come first, empty.
+std::string guidance_cells(const NsSolver& solver, size_t i, double largest) {
+  std::string html;
+  for (size_t j = solver.b[i].size(); j < solver.b.size(); ++j) html += "<td></td>";
+  for (size_t k = 0; k < solver.c[i].size(); ++k) {
+    html += heat_cell(fmt::format("c{},{}", i, solver.guided[k]), solver.c[i][k], largest);
+  }
+  return html;
+}
+
 std::string heat_map_html(const NsSolver& solver) {
   const int count = solver.nfe();
   double largest_b = 0;
   for (const auto& row : solver.b) largest_b = std::max(largest_b, largest_size(row));
+  double largest_c = 0;
+  for (const auto& row : solver.c) largest_c = std::max(largest_c, largest_size(row));
   const double largest_a = largest_size(solver.a);
   std::string html = fmt::format(
       "<table class=\"heat{}\"><thead><tr><th scope=\"col\">step</th><th scope=\"col\">t</th>"
       "<th scope=\"col\">a</th>",
       count > kMostWrittenOut ? " dense" : "");
-  for (int j = 0; j < count; ++j) html += fmt::format("<th scope=\"col\">b<sub>{}</sub></th>", j);
+  const auto head = [&](char letter, int j) {
+    html += fmt::format("<th scope=\"col\">{}<sub>{}</sub></th>", letter, j);
+  };
+  for (int j = 0; j < count; ++j) head('b', j);
+  for (const int j : solver.guided) head('c', j);
   html += "</tr></thead><tbody>\n";
   for (size_t i = 0; i < solver.a.size(); ++i) {
     html += fmt::format("<tr><th scope=\"row\">{}</th><td class=\"time\">{:.3f}</td>", i,
@@ -71,17 +87,18 @@ std::string heat_map_html(const NsSolver& solver) {
     for (size_t j = 0; j < solver.b[i].size(); ++j) {
       html += heat_cell(fmt::format("b{},{}", i, j), solver.b[i][j], largest_b);
     }
+    if (solver.guides_itself()) html += guidance_cells(solver, i, largest_c);
     html += "</tr>\n";
   }
   return html + "</tbody></table>";
 }
 
-std::string solver_html(const ReportSolver& entry) {
+std::string solver_html(const ReportSolver& entry, const Report& report) {
   const std::string name = escape_html(entry.solver);
   const NsSolver& solver = entry.numbers;
   return fmt::format(
-      "<div class=\"solver\" data-solver=\"{0}\" data-nfe=\"{1}\">\n"
-      "<h3>{0}, {1} evaluations</h3>\n<figure>{2}"
+      "<div class=\"solver\" data-solver=\"{0}\" data-cost=\"{1}\">\n"
+      "<h3>{0}, {6}</h3>\n<figure>{2}"
       "<figcaption>When the model is evaluated, against a uniform grid. The noise is scaled by "
       "{3:.4f} to be x<sub>0</sub> at t<sub>0</sub> = {4:.4f}.</figcaption></figure>\n"
       "<figure style=\"margin-top:28px\"><div class=\"scroll\" role=\"region\" tabindex=\"0\" "
@@ -90,16 +107,20 @@ std::string solver_html(const ReportSolver& entry) {
       "to read it.</p>"
       "<figcaption>The coefficients of {0}, a row for each step i: "
       "<span>negative<span class=\"scale\"></span>positive</span>. The colour grows with the root "
-      "of the size; a and b are scaled each on their own.</figcaption></figure>\n</div>\n",
-      name, solver.nfe(), time_grid_html(solver), solver.start_scale, solver.times.front(),
-      heat_map_html(solver));
+      "of the size; a and b are scaled each on their own{7}.</figcaption></figure>\n</div>\n",
+      name, entry.cost, time_grid_html(solver), solver.start_scale, solver.times.front(),
+      heat_map_html(solver), counted(entry.cost, report),
+      solver.guides_itself()
+          ? ". To the sum come c<sub>ij</sub> d<sub>j</sub>, where d<sub>j</sub> is the difference "
+            "between the conditional velocity and the unconditional one"
+          : "");
 }
 
 }  // namespace
 
 std::string solvers_html(const Report& report) {
   std::string html;
-  for (const auto& entry : report.solvers) html += solver_html(entry);
+  for (const auto& entry : report.solvers) html += solver_html(entry, report);
   return html;
 }
 

@@ -29,8 +29,8 @@ std::vector<FigureColumn> figure_columns(const Report& report) {
                        [&](const ReportRow& row) { return (row.*member).has_value(); });
   };
   std::vector<FigureColumn> columns = {
-      {"NFE", "evaluations of the model a sample", "{:.0f}",
-       [](const ReportRow& row) { return double(row.nfe); }},
+      {report.unit == "evaluation" ? "NFE" : report.unit + "s", report.unit + "s a sample",
+       "{:.0f}", [](const ReportRow& row) { return double(row.cost); }},
       {"PSNR, dB", "mean over samples", "{:.2f}", [](const ReportRow& row) { return row.psnr; }},
       {"SNR, dB", "mean over samples", "{:.2f}", [](const ReportRow& row) { return row.snr; }},
       {"MSE, median", "of the samples' mean squared errors", "{:.2e}",
@@ -43,6 +43,11 @@ std::vector<FigureColumn> figure_columns(const Report& report) {
   if (any(&ReportRow::frechet_real)) {
     columns.push_back({"Fréchet, real", "Fréchet distance to real data", "{:.3g}",
                        [](const ReportRow& row) { return row.frechet_real.value_or(kNoFigure); }});
+  }
+  if (any(&ReportRow::agreement)) {
+    columns.push_back(
+        {"agreement, %", "of judged samples, those that show what their prompts say", "{:.1f}",
+         [](const ReportRow& row) { return 100 * row.agreement.value_or(kNoFigure); }});
   }
   columns.push_back({"ms a sample", "in batches, on the machine of the report", "{:.2f}",
                      [](const ReportRow& row) { return 1e3 * row.seconds; }});
@@ -63,11 +68,11 @@ std::string head_cell(const std::string& title, const std::string& what) {
                      escape_html(what), escape_html(title));
 }
 
-std::string need_cell(const EvaluationsNeeded& needed, int nfe) {
+std::string need_cell(const CostNeeded& needed, int cost) {
   const std::string text = escape_html(to_string(needed));
   // A bound says nothing of how many times as many are needed.
-  if (needed.kind != EvaluationsNeeded::Kind::interpolated) return "<td>" + text + "</td>";
-  return fmt::format("<td>{} <small>{:.1f}×</small></td>", text, needed.nfe / nfe);
+  if (needed.kind != CostNeeded::Kind::interpolated) return "<td>" + text + "</td>";
+  return fmt::format("<td>{} <small>{:.1f}×</small></td>", text, needed.cost / cost);
 }
 
 }  // namespace
@@ -92,13 +97,13 @@ std::string equal_table_html(const Report& report, const std::vector<Finding>& f
   std::string html = "<table><thead><tr><th scope=\"col\">as good as</th>";
   for (const auto& finding : findings) {
     html += fmt::format("<th scope=\"col\">{} at {}<br>{:.1f} dB</th>",
-                        escape_html(finding.row.solver), finding.row.nfe, finding.row.psnr);
+                        escape_html(finding.row.solver), finding.row.cost, finding.row.psnr);
   }
   html += "</tr></thead><tbody>\n";
   for (size_t i = 0; i < names.size(); ++i) {
     html += fmt::format("<tr><th scope=\"row\">{}</th>", escape_html(names[i]));
     for (const auto& finding : findings) {
-      html += need_cell(finding.needs[i].needed, finding.row.nfe);
+      html += need_cell(finding.needs[i].needed, finding.row.cost);
     }
     html += "</tr>\n";
   }

@@ -26,13 +26,15 @@ Colour heat(double value, double largest) {
   return colour;
 }
 
-// A table of coloured cells: i and t, then a, then a column for each b.
+// A table of coloured cells: i and t, then a, then a column for each b, and for each c of a solver
+// that guides itself.
 class HeatMap {
  public:
   HeatMap(const NsSolver& solver, double top)
       : solver_(solver),
         top_(top),
-        cell_(std::min(kWidestCell, (kSheetWidth - 2 * kSheetMargin - 102) / (solver.nfe() + 1))) {}
+        cell_(std::min(kWidestCell, (kSheetWidth - 2 * kSheetMargin - 110) /
+                                        double(solver.nfe() + 1 + solver.guided.size()))) {}
 
   double height() const { return kCellHeight * (solver_.nfe() + 1); }
 
@@ -40,11 +42,16 @@ class HeatMap {
     canvas.text(kSheetMargin + 14, y(-1), "i", head());
     canvas.text(kSheetMargin + 62, y(-1), "t", head());
     canvas.text(x(0), y(-1), "a", head());
-    double largest = 0;
-    for (size_t i = 0; i < solver_.b.size(); ++i) {
-      canvas.text(x(int(i) + 1), y(-1), fmt::format("b{}", i), head());
-      largest = std::max(largest, largest_size(solver_.b[i]));
+    const int first_c = solver_.nfe() + 1;
+    double largest_b = 0, largest_c = 0;
+    for (int i = 0; i < solver_.nfe(); ++i) {
+      canvas.text(x(i + 1), y(-1), fmt::format("b{}", i), head());
     }
+    for (size_t k = 0; k < solver_.guided.size(); ++k) {
+      canvas.text(x(first_c + int(k)), y(-1), fmt::format("c{}", solver_.guided[k]), head());
+    }
+    for (const auto& row : solver_.b) largest_b = std::max(largest_b, largest_size(row));
+    for (const auto& row : solver_.c) largest_c = std::max(largest_c, largest_size(row));
     const double largest_a = largest_size(solver_.a);
     for (size_t i = 0; i < solver_.a.size(); ++i) {
       const int row = int(i);
@@ -52,7 +59,11 @@ class HeatMap {
       canvas.text(kSheetMargin + 62, y(row), fmt::format("{:.3f}", solver_.times[i]), head());
       draw_cell(canvas, row, 0, solver_.a[i], largest_a);
       for (size_t j = 0; j <= i; ++j) {
-        draw_cell(canvas, row, int(j) + 1, solver_.b[i][j], largest);
+        draw_cell(canvas, row, int(j) + 1, solver_.b[i][j], largest_b);
+      }
+      if (!solver_.guides_itself()) continue;
+      for (size_t k = 0; k < solver_.c[i].size(); ++k) {
+        draw_cell(canvas, row, first_c + int(k), solver_.c[i][k], largest_c);
       }
     }
   }
@@ -63,9 +74,10 @@ class HeatMap {
 
   static TextStyle head() { return {10.5, kSoft, Anchor::middle}; }
 
-  // The middle of a cell; b stands a little apart from a.
+  // The middle of a cell; b stands a little apart from a, and c from b.
   double x(int column) const {
-    return kSheetMargin + 94 + (column + 0.5) * cell_ + (column > 0 ? 8 : 0);
+    const int gaps = (column > 0) + (column > solver_.nfe());
+    return kSheetMargin + 94 + (column + 0.5) * cell_ + 8 * gaps;
   }
   double y(int row) const { return top_ + (row + 1.5) * kCellHeight; }
 

@@ -217,10 +217,10 @@ class ReportPage:
 
     def test_chooses_among_solvers(self):
         shown = [s for s in self.all(".solver") if s.is_displayed()]
-        self.assertEqual([s.get_attribute("data-nfe") for s in shown], ["8"])
+        self.assertEqual([s.get_attribute("data-cost") for s in shown], ["8"])
         Select(self.one("#solver-choice")).select_by_visible_text("bns, 16 evaluations")
         shown = [s for s in self.all(".solver") if s.is_displayed()]
-        self.assertEqual([s.get_attribute("data-nfe") for s in shown], ["16"])
+        self.assertEqual([s.get_attribute("data-cost") for s in shown], ["16"])
         self.needs_charts()
         Select(self.one("#target")).select_by_index(0)
         self.assertGreater(self.script(INK, self.one("#chart-equal")), 1000)

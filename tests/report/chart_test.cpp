@@ -114,6 +114,22 @@ TEST_F(Chart, ColoursCoefficientsBySign) {
   EXPECT_NEAR(red.sum().item<double>(), 4 * 62 * 26 * 4, 3600);
 }
 
+TEST_F(Chart, ShowsWhatASolverGuidesItselfWith) {
+  NsSolver solver;
+  solver.times = {0, 0.5, 1};
+  solver.a = {1, 1};
+  solver.b = {{0.5}, {0.5, 0.5}};
+  const torch::Tensor plain = pixels_of(heat_map_png(solver, "", ""));
+  solver.guided = {0};
+  solver.c = {{-1}, {-1}};
+  const torch::Tensor image = pixels_of(heat_map_png(solver, "", ""));
+  const auto blue = [](const torch::Tensor& of) {
+    return ((of[2] - of[0]) > 60).sum().item<double>();
+  };
+  EXPECT_EQ(blue(plain), 0);
+  EXPECT_NEAR(blue(image), 2 * 62 * 26 * 4, 1800);
+}
+
 TEST_F(Chart, CanCountInPowersOfTen) {
   // From 100 over 10,000 to a million: straight on a logarithmic axis, bent on another.
   LineChart chart{"", "", "", "", {{"", {{1e2, 1}, {1e4, 2}, {1e6, 3}}, true}}};
@@ -175,7 +191,7 @@ TEST_F(ReportPictures, GiveEachPromptARow) {
 TEST_F(ReportPictures, AreNamedForFiles) {
   std::vector<std::string> names;
   Report report = testing::made_up_image_report();
-  report.solvers = {{"run/bns.json", testing::made_up_solver(4)}};
+  report.solvers = {{"run/bns.json", 4, testing::made_up_solver(4)}};
   for (const auto& picture : report_pictures(report)) names.push_back(picture.name);
   EXPECT_EQ(names, (std::vector<std::string>{"psnr.png", "calls.png", "times-run-bns-json-nfe4.png",
                                              "coefficients-run-bns-json-nfe4.png", "samples.png"}));

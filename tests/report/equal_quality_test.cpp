@@ -8,46 +8,45 @@
 namespace bespoke {
 namespace {
 
-using Kind = EvaluationsNeeded::Kind;
+using Kind = CostNeeded::Kind;
 
-void expect_needed(const EvaluationsNeeded& found, Kind kind, double nfe, const char* text) {
+void expect_needed(const CostNeeded& found, Kind kind, double nfe, const char* text) {
   EXPECT_EQ(found.kind, kind);
-  EXPECT_NEAR(found.nfe, nfe, 1e-12);
+  EXPECT_NEAR(found.cost, nfe, 1e-12);
   EXPECT_EQ(to_string(found), text);
 }
 
 TEST(EqualQuality, InterpolatesBetweenMeasuredPoints) {
   // 34 lies 4/10 of the way from 30 to 40, so 8 + 0.4 * 8.
-  expect_needed(evaluations_needed({{4, 20}, {8, 30}, {16, 40}}, 34), Kind::interpolated, 11.2,
-                "11.2");
-  expect_needed(evaluations_needed({{4, 20}, {8, 30}}, 30), Kind::interpolated, 8, "8.0");
+  expect_needed(cost_needed({{4, 20}, {8, 30}, {16, 40}}, 34), Kind::interpolated, 11.2, "11.2");
+  expect_needed(cost_needed({{4, 20}, {8, 30}}, 30), Kind::interpolated, 8, "8.0");
 }
 
 TEST(EqualQuality, TakesPointsInAnyOrder) {
-  expect_needed(evaluations_needed({{16, 40}, {4, 20}, {8, 30}}, 25), Kind::interpolated, 6, "6.0");
+  expect_needed(cost_needed({{16, 40}, {4, 20}, {8, 30}}, 25), Kind::interpolated, 6, "6.0");
 }
 
 TEST(EqualQuality, SaysWhatIsOnlyBounded) {
-  expect_needed(evaluations_needed({{4, 20}, {20, 30}}, 31), Kind::more_than, 20, "> 20");
-  expect_needed(evaluations_needed({{4, 20}, {20, 30}}, 19), Kind::at_most, 4, "≤ 4");
-  expect_needed(evaluations_needed({}, 19), Kind::never, 0, "diverged");
+  expect_needed(cost_needed({{4, 20}, {20, 30}}, 31), Kind::more_than, 20, "> 20");
+  expect_needed(cost_needed({{4, 20}, {20, 30}}, 19), Kind::at_most, 4, "≤ 4");
+  expect_needed(cost_needed({}, 19), Kind::never, 0, "diverged");
 }
 
 TEST(EqualQuality, TakesTheFirstCrossingOfACurveThatTurns) {
-  expect_needed(evaluations_needed({{4, 20}, {8, 30}, {12, 22}, {16, 40}}, 28), Kind::interpolated,
-                7.2, "7.2");
+  expect_needed(cost_needed({{4, 20}, {8, 30}, {12, 22}, {16, 40}}, 28), Kind::interpolated, 7.2,
+                "7.2");
 }
 
 TEST(EqualQuality, PassesOverWhatDiverged) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  expect_needed(evaluations_needed({{4, nan}, {8, 30}, {12, nan}, {16, 40}}, 35),
-                Kind::interpolated, 12, "12.0");
-  expect_needed(evaluations_needed({{4, nan}}, 35), Kind::never, 0, "diverged");
+  expect_needed(cost_needed({{4, nan}, {8, 30}, {12, nan}, {16, 40}}, 35), Kind::interpolated, 12,
+                "12.0");
+  expect_needed(cost_needed({{4, nan}}, 35), Kind::never, 0, "diverged");
 }
 
 TEST(EqualQuality, ReachesAnExactResultWhereItWasMeasured) {
   const double infinite = std::numeric_limits<double>::infinity();
-  expect_needed(evaluations_needed({{4, 20}, {8, infinite}}, 60), Kind::interpolated, 8, "8.0");
+  expect_needed(cost_needed({{4, 20}, {8, infinite}}, 60), Kind::interpolated, 8, "8.0");
 }
 
 }  // namespace

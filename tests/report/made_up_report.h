@@ -57,7 +57,7 @@ inline std::vector<ReportRow> made_up_rows() {
     }
   }
   for (auto& row : rows) {
-    if (row.solver == "euler" && row.nfe == 4) {
+    if (row.solver == "euler" && row.cost == 4) {
       row.psnr = row.snr = row.mse_median = std::numeric_limits<double>::quiet_NaN();
       row.frechet_reference = row.frechet_real = std::nullopt;
     }
@@ -86,12 +86,12 @@ inline Report made_up_report() {
   report.of =
       "cifar10-fm, fm-ot path, velocity prediction, guidance w = 0 (guidance_scale 1), fp32, 256 "
       "samples of seed 0, sample space.";
-  report.reference_evaluations = 170;
+  report.reference_cost = 170;
   report.rows = made_up_rows();
-  for (const int nfe : {4, 8, 16}) report.solvers.push_back({"bns", made_up_solver(nfe)});
+  for (const int nfe : {4, 8, 16}) report.solvers.push_back({"bns", nfe, made_up_solver(nfe)});
   report.training = {made_up_curve(4, 34.7), made_up_curve(8, 45.8)};
   report.featured_solver = "bns";
-  report.featured_nfe = 8;
+  report.featured_cost = 8;
   report.commands = {
       "bespoke pairs --model cifar10-fm.json --count 512 --validation 256 -o pairs",
       "bespoke distill --model cifar10-fm.json --pairs pairs --nfe 4-16+4 -o run",
@@ -128,7 +128,7 @@ inline ReportGallery made_up_gallery(const torch::Tensor& truth, const torch::Te
   ReportGallery gallery;
   gallery.reference = {"reference", 0, false, truth};
   for (const auto& row : made_up_rows()) {
-    if (row.nfe != 8) continue;
+    if (row.cost != 8) continue;
     const double size = 2 * std::pow(10, -row.psnr / 20);
     const torch::Tensor error = flaw * (size / flaw.square().mean().sqrt().item<double>());
     gallery.others.push_back({row.solver, 8, row.distilled, truth + error});

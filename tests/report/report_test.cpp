@@ -11,7 +11,8 @@
 #include "bespoke/base/file.h"
 #include "bespoke/io/image.h"
 #include "bespoke/io/png.h"
-#include "made_up_report.h"
+#include "report/made_up_report.h"
+#include "self_guided.h"
 #include "temporary_folder.h"
 
 namespace bespoke {
@@ -100,7 +101,7 @@ TEST(Report, EmbedsFiguresThatParseBack) {
   for (size_t i = 0; i < report.rows.size(); ++i) {
     const auto& row = data["rows"][i];
     EXPECT_EQ(row["solver"], report.rows[i].solver);
-    EXPECT_EQ(row["nfe"], report.rows[i].nfe);
+    EXPECT_EQ(row["cost"], report.rows[i].cost);
     EXPECT_EQ(row["distilled"], report.rows[i].distilled);
     if (std::isnan(report.rows[i].psnr)) {
       EXPECT_TRUE(row["psnr"].is_null());
@@ -109,9 +110,28 @@ TEST(Report, EmbedsFiguresThatParseBack) {
       EXPECT_EQ(row["frechet_real"].get<double>(), *report.rows[i].frechet_real);
     }
   }
-  EXPECT_EQ(data["featured"]["nfe"], 8);
+  EXPECT_EQ(data["featured"]["cost"], 8);
   EXPECT_EQ(data["training"][1]["points"].size(), 80u);
   EXPECT_EQ(data["training"][1]["best"]["start"], 0);
+}
+
+TEST(Report, CountsInItsUnit) {
+  Report report = made_up_report();
+  report.unit = "network call";
+  report.reference_cost = 160;
+  const NsSolver plain = report.solvers[0].numbers;
+  report.solvers[0].numbers = testing::guided_in_the_first(plain, 2, 3);
+  report.rows.back().agreement = 0.875;
+  const std::string html = render_html(report);
+  for (const char* words :
+       {"Quality against network calls", "Network calls for equal quality", "8 network calls",
+        "(160 network calls a sample)", ">network calls</button>", "c<sub>1</sub>",
+        "data-name=\"c3,1\"", "agreement, %", ">87.5</td>"}) {
+    EXPECT_NE(html.find(words), std::string::npos) << words;
+  }
+  EXPECT_EQ(html.find("c<sub>2</sub>"), std::string::npos);
+  EXPECT_EQ(html.find("{{"), std::string::npos);
+  EXPECT_EQ(embedded_data(html)["unit"], "network call");
 }
 
 TEST(Report, EscapesWhatUsersWrite) {
@@ -234,7 +254,7 @@ TEST(Report, IsNotWrittenOverSilently) {
 
 TEST(Headline, SaysWhatTheOthersNeed) {
   Report report;
-  report.reference_evaluations = 80;
+  report.reference_cost = 80;
   report.rows = {{"bns", 8, 45}, {"euler", 8, 20}, {"midpoint", 16, 40}, {"midpoint", 32, 50}};
   report.rows[0].distilled = true;
   EXPECT_EQ(headline(report),
@@ -256,7 +276,7 @@ TEST(Headline, IsOfTheFeaturedSolver) {
   report.rows = {{"a", 8, 39}, {"b", 8, 40}};
   for (auto& row : report.rows) row.distilled = true;
   report.featured_solver = "b";
-  report.featured_nfe = 8;
+  report.featured_cost = 8;
   EXPECT_EQ(headline(report).substr(0, 30), "8 evaluations of b reach 40.0 ");
 }
 

@@ -6,21 +6,22 @@
 
 namespace bespoke {
 
-// How many evaluations a solver needs for a quality, read off the figures measured of it.
-struct EvaluationsNeeded {
+// How many evaluations, or network calls, a solver needs for a quality, read off the figures
+// measured of it.
+struct CostNeeded {
   // Whether the quality is reached between measured points, already at the first of them, not even
   // at the last, or nothing can be said because the solver diverged at all of them.
   enum class Kind { interpolated, at_most, more_than, never };
 
   Kind kind = Kind::more_than;
-  double nfe = 0;
+  double cost = 0;
 };
 
-// Where the line through the points (NFE, PSNR), in any order, first reaches `psnr`. Points that
+// Where the line through the points (cost, PSNR), in any order, first reaches `psnr`. Points that
 // are not numbers are passed over: there the solver diverged.
-EvaluationsNeeded evaluations_needed(std::vector<std::pair<int, double>> points, double psnr);
+CostNeeded cost_needed(std::vector<std::pair<int, double>> points, double psnr);
 
 // "21.6", "≤ 4", "> 20", "diverged".
-std::string to_string(const EvaluationsNeeded& needed);
+std::string to_string(const CostNeeded& needed);
 
 }  // namespace bespoke

@@ -13,29 +13,32 @@
 
 namespace bespoke {
 
-// The figures of one solver at one number of evaluations. NaN where it diverged.
+// The figures of one solver at one cost. NaN where it diverged.
 struct ReportRow {
-  std::string solver;  // rows of one name make one line of a chart
-  int nfe = 0;
+  std::string solver;     // rows of one name make one line of a chart
+  int cost = 0;           // a sample, in the report's unit
   double psnr = 0;        // dB against the reference, mean over samples
   double snr = 0;         // dB, likewise
   double mse_median = 0;  // of the squared error
   double seconds = 0;     // a sample
   // Fréchet distances, to the reference's samples and to real data.
   std::optional<double> frechet_reference = std::nullopt, frechet_real = std::nullopt;
+  // Of the samples that can be judged, the part that shows what its prompt says.
+  std::optional<double> agreement = std::nullopt;
   bool distilled = false;  // stands out, and the others are measured by it
 };
 
 // A distilled solver, shown with its times and coefficients.
 struct ReportSolver {
   std::string solver;  // as in the rows
+  int cost = 0;        // likewise
   NsSolver numbers;
 };
 
 // What one solver made from the noise that all of them started from.
 struct ReportSamples {
   std::string solver;  // as in the rows
-  int nfe = 0;         // 0 for the reference
+  int cost = 0;        // 0 for the reference
   bool distilled = false;
   torch::Tensor values;  // images [count, 1 or 3, height, width] or sound [count, channels, length]
 };
@@ -56,12 +59,15 @@ struct Report {
   // One line that says what every figure is of: "FM-OT velocity, guidance w = 0, fp32, 256 samples
   // of seed 0, sample space". It stands under each of them.
   std::string of;
-  double peak = 2;                   // peak-to-peak range that PSNR is relative to
-  double reference_evaluations = 0;  // mean of a sample; 0 where not known
+  double peak = 2;            // peak-to-peak range that PSNR is relative to
+  double reference_cost = 0;  // mean of a sample; 0 where not known
+  // What a cost counts: evaluations of the model, or, where a solver guides itself and so makes one
+  // or two calls of the network in each, "network call".
+  std::string unit = "evaluation";
   std::vector<ReportRow> rows;
   // The distilled solver of the headline, as in its row; without a name, the one that saves most.
   std::string featured_solver;
-  int featured_nfe = 0;
+  int featured_cost = 0;
   std::vector<ReportSolver> solvers;
   std::vector<TrainingCurve> training;
   ReportGallery gallery;

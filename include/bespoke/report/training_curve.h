@@ -19,7 +19,7 @@ struct TrainingPoint {
 
 struct TrainingCurve {
   std::string solver;  // as in the report's rows
-  int nfe = 0;
+  int cost = 0;        // likewise
   std::vector<TrainingPoint> points;
   // Of the solver it began with: what finding it cost, and its validation PSNR.
   double calls_before = 0;

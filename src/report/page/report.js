@@ -5,8 +5,8 @@
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const still = matchMedia('(prefers-reduced-motion: reduce)');
   const dark = matchMedia('(prefers-color-scheme: dark)');
-  const evaluations = (count) => `${count} evaluation${count === 1 ? '' : 's'}`;
-  const label = (item) => `${item.solver}, ${evaluations(item.nfe)}`;
+  const counted = (count) => `${count} ${data.unit}${count === 1 ? '' : 's'}`;
+  const label = (item) => `${item.solver}, ${counted(item.cost)}`;
 
   // ---- Tables -------------------------------------------------------------------------------
 
@@ -82,12 +82,12 @@
   }
 
   const isFeatured = (item) => data.featured && item.solver === data.featured.solver &&
-                               item.nfe === data.featured.nfe;
+                               item.cost === data.featured.cost;
   const featuredIndex = (items) => Math.max(items.findIndex(isFeatured), 0);
 
   const solvers = [...document.querySelectorAll('.solver')];
   if (solvers.length > 1) {
-    const items = solvers.map((s) => ({solver: s.dataset.solver, nfe: Number(s.dataset.nfe)}));
+    const items = solvers.map((s) => ({solver: s.dataset.solver, cost: Number(s.dataset.cost)}));
     solvers.forEach((solver) => solver.querySelector('h3').classList.add('visually-hidden'));
     chooser('solver-choice', items.map(label), featuredIndex(items), (chosen) => {
       solvers.forEach((solver, i) => { solver.hidden = i !== chosen; });
@@ -123,7 +123,7 @@
   const names = [...new Set(data.rows.map((row) => row.solver))];
   const distilled = new Set(data.rows.filter((row) => row.distilled).map((row) => row.solver));
   const baselines = names.filter((name) => !distilled.has(name));
-  const measured = [...new Set(data.rows.map((row) => row.nfe))].sort((a, b) => a - b);
+  const measured = [...new Set(data.rows.map((row) => row.cost))].sort((a, b) => a - b);
   const margin = (measured[measured.length - 1] - measured[0]) * 0.03 || 1;
 
   function style(name) {
@@ -191,7 +191,7 @@
     return names.map((name) => ({
       label: name,
       data: data.rows.filter((row) => row.solver === name && row[figure] !== null)
-          .map((row) => ({x: row.nfe, y: row[figure]})).sort((a, b) => a.x - b.x),
+          .map((row) => ({x: row.cost, y: row[figure]})).sort((a, b) => a.x - b.x),
       ...style(name),
     })).filter((set) => set.data.length > 0);
   }
@@ -203,7 +203,7 @@
       options: {
         ...common(),
         scales: {
-          x: axis('evaluations', {
+          x: axis(`${data.unit}s`, {
             type: 'linear',
             min: measured[0] - margin,
             max: measured[measured.length - 1] + margin,
@@ -216,7 +216,7 @@
           tooltip: {
             ...tooltip(),
             callbacks: {
-              title: (items) => items.length ? evaluations(items[0].parsed.x) : '',
+              title: (items) => items.length ? counted(items[0].parsed.x) : '',
               label: (item) => ` ${item.dataset.label}: ${item.parsed.y.toPrecision(4)}`,
             },
           },
@@ -274,13 +274,13 @@
 
   function bars(target) {
     const needed = target.needed.filter((n) => n.kind !== 'never').sort((a, b) => (a.kind === 'more_than') - (b.kind === 'more_than') ||
-                                                     a.nfe - b.nfe);
+                                                     a.cost - b.cost);
     const strong = needed.map((n) => style(n.solver).borderColor);
     return {
       labels: [target.solver, ...needed.map((n) => n.solver)],
       datasets: [{
-        data: [target.nfe, ...needed.map((n) => n.nfe)],
-        texts: [String(target.nfe), ...needed.map((n) => n.text)],
+        data: [target.cost, ...needed.map((n) => n.cost)],
+        texts: [String(target.cost), ...needed.map((n) => n.text)],
         backgroundColor: [colour('--accent'), ...needed.map((n, i) => n.kind === 'more_than' ? strong[i] + '40' : strong[i])],
         borderColor: [colour('--accent'), ...strong],
         borderWidth: [0, ...needed.map((n) => n.kind === 'more_than' ? 1 : 0)],
@@ -292,7 +292,7 @@
 
   function equalChart() {
     let target = data.targets[featuredIndex(data.targets)];
-    const most = Math.max(...data.targets.flatMap((t) => [t.nfe, ...t.needed.map((n) => n.nfe)]));
+    const most = Math.max(...data.targets.flatMap((t) => [t.cost, ...t.needed.map((n) => n.cost)]));
     $('chart-equal').parentElement.style.height = `${34 * (target.needed.length + 1) + 54}px`;
     const {redraw} = draw('chart-equal', () => ({
       type: 'bar',
@@ -304,12 +304,12 @@
         interaction: {mode: 'nearest', axis: 'y', intersect: false},
         layout: {padding: {right: 8}},
         scales: {
-          x: axis('evaluations', {beginAtZero: true, suggestedMax: most * 1.14}),
+          x: axis(`${data.unit}s`, {beginAtZero: true, suggestedMax: most * 1.14}),
           y: axis('', {title: {display: false}, grid: {display: false, borderColor: colour('--line')}, ticks: {autoSkip: false, color: colour('--ink')}}),
         },
         plugins: {
           legend: {display: false},
-          tooltip: {...tooltip(), callbacks: {label: (item) => ` ${item.dataset.texts[item.dataIndex]} evaluations`}},
+          tooltip: {...tooltip(), callbacks: {label: (item) => ` ${item.dataset.texts[item.dataIndex]} ${data.unit}s`}},
         },
       },
     }));
