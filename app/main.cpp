@@ -17,6 +17,7 @@
 #include "commands/commands.h"
 #include "options/number_checks.h"
 #include "runs/invocation.h"
+#include "runs/team.h"
 
 namespace bespoke {
 
@@ -84,6 +85,16 @@ std::string explain_config(const CLI::App& app, const std::string& message) {
   return unknown_name("option in [" + parts[0] + "] of --config:", parts[1], keys);
 }
 
+// What several processes can do together; of anything else each would do all, to the same files.
+void check_team(const std::string& command) {
+  static const std::vector<std::string> kShared = {"pairs", "distill", "compare"};
+  if (team().size() == 1) return;
+  if (std::find(kShared.begin(), kShared.end(), command) == kShared.end()) {
+    throw usage_error("{} is work for one process, {} were started; those of {} share theirs",
+                      command, team().size(), fmt::join(kShared, ", "));
+  }
+}
+
 // CLI11 only says that a subcommand is missing; a mistyped one deserves a suggestion. The only
 // option before a command that takes a value is --config.
 void check_command(const CLI::App& app, const std::vector<std::string>& arguments) {
@@ -96,6 +107,7 @@ void check_command(const CLI::App& app, const std::vector<std::string>& argument
   if (std::find(names.begin(), names.end(), arguments[at]) == names.end()) {
     throw Error(ErrorKind::usage, unknown_name("command", arguments[at], names));
   }
+  check_team(arguments[at]);
 }
 
 // The arguments, without the program's name, as one command.
@@ -148,8 +160,8 @@ std::string first_line(const std::exception& error) {
 
 int report_other(const std::exception& error) {
   const bool memory = is_out_of_memory(error);
-  say("bespoke: {}",
-      memory ? "out of memory; use a smaller --batch or --count" : first_line(error));
+  say_alone("bespoke: " +
+            (memory ? "out of memory; use a smaller --batch or --count" : first_line(error)));
   return static_cast<int>(memory ? ErrorKind::device : ErrorKind::failed);
 }
 
@@ -170,15 +182,14 @@ void flush_output() {
 }
 
 int run(int argc, char** argv) {
-  guard_standard_streams();
-  catch_interrupts();
   try {
+    join_team();
     const int code = parse_and_run({argv + 1, argv + argc});
     throw_if_interrupted();
     flush_output();
     return code;
   } catch (const Error& error) {
-    say("bespoke: {}{}", error.what(), hint(error));
+    say_alone(fmt::format("bespoke: {}{}", error.what(), hint(error)));
     return error.exit_code();
   } catch (const std::system_error& error) {
     // Who reads only the head of a list wants no word about the rest.
@@ -194,4 +205,8 @@ void run_command(const std::vector<std::string>& arguments) { parse_and_run(argu
 
 }  // namespace bespoke
 
-int main(int argc, char** argv) { return bespoke::run(argc, argv); }
+int main(int argc, char** argv) {
+  bespoke::detail::guard_standard_streams();
+  bespoke::catch_interrupts();
+  return bespoke::end_team(bespoke::run(argc, argv));
+}

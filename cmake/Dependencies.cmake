@@ -43,11 +43,13 @@ if(PKG_CONFIG_FOUND)
   pkg_check_modules(libzip QUIET IMPORTED_TARGET libzip)
   pkg_check_modules(cairo QUIET IMPORTED_TARGET cairo)
 endif()
+find_package(MPI QUIET COMPONENTS CXX)
 bespoke_optional(libpng PNG_FOUND)
 bespoke_optional(libjpeg JPEG_FOUND)
 bespoke_optional(libsndfile sndfile_FOUND)
 bespoke_optional(libzip libzip_FOUND)
 bespoke_optional(cairo cairo_FOUND)
+bespoke_optional(MPI MPI_CXX_FOUND)
 # Read when the library is built and put into it; a report needs no such file.
 find_file(BESPOKE_CHART_JS chart.min.js PATHS /usr/share/javascript/chart.js NO_DEFAULT_PATH
           DOC "Chart.js 3, for the charts of reports")

@@ -29,6 +29,7 @@
 #include "runs/compare_report.h"
 #include "runs/compare_tables.h"
 #include "runs/real_data.h"
+#include "runs/team.h"
 
 namespace bespoke {
 
@@ -131,6 +132,7 @@ Pairs selection_pairs(const CompareCommandOptions& options, const OpenModel& ope
   run.batch = options.model.batch;
   run.device = open.device;
   run.on_progress = [&](double done) { progress.update(done); };
+  run.team = &team();
   return make_pairs(guided(open, source.conditions), source, run)
       .to(open.device, open.state_dtype());
 }
@@ -141,9 +143,9 @@ void add_best(const CompareCommandOptions& options, const OpenModel& open,
   const ModelPtr model = guided(open, pairs.conditions);
   for (const int64_t nfe : nfes) {
     Progress progress(fmt::format("best of the catalogue, {} NFE", nfe));
-    const NamedSolver best =
-        best_of_catalogue(model, static_cast<int>(nfe), open.field(), pairs, options.model.batch,
-                          [&](double done) { progress.update(done); });
+    const NamedSolver best = best_of_catalogue(
+        model, static_cast<int>(nfe), open.field(), pairs, options.model.batch,
+        [&](double done) { progress.update(done); }, team());
     contenders.notes.push_back(fmt::format("{} at {} NFE is {}", kBest, nfe, best.name));
     contenders.solvers.push_back({kBest, best.solver});
   }
@@ -212,7 +214,8 @@ PreparedComparison prepare_comparison(const CompareCommandOptions& options,
   }
   if (!options.real.empty()) check_real(options.real);
   PreparedComparison work;
-  work.cache = open_cache(options.cache);
+  // Several processes would have to agree on what is there.
+  if (team().size() == 1) work.cache = open_cache(options.cache);
   work.open = open_model(options.model);
   work.decoded = in_decoded_space(work.open, options.space);
   work.chosen = choose_samples(work.open, options.samples);
@@ -242,6 +245,7 @@ CompareOptions library_options(const PreparedComparison& work,
   result.guidance = work.open.guidance;
   result.errors_of_decoded = work.decoded;
   result.peak = value_peak(work.open, work.decoded);
+  result.latent_peak = value_peak(work.open, false);
   if (work.open.decoder) {
     result.decode = [&](const torch::Tensor& x) { return work.open.decoder->decode(x); };
   }
@@ -249,6 +253,7 @@ CompareOptions library_options(const PreparedComparison& work,
     result.features = [&](const torch::Tensor& x) { return (*work.features->extractor)(x); };
   }
   result.jury = work.jury;
+  result.team = &team();
   if (options.report.any()) result.keep = std::min(kReportSamples, work.chosen.count());
   return result;
 }
@@ -264,6 +269,7 @@ bool find_reference(const PreparedComparison& work, CompareOptions& options) {
     Batching batching;
     batching.batch = options.batch;
     batching.on_progress = [&](double done) { progress.update(done); };
+    batching.team = &team();
     ReferenceResult result = reference_in_batches(
         work.chosen.model, work.chosen.noise, work.chosen.conditions, options.tolerances, batching);
     result.x = result.x.to(work.chosen.noise.scalar_type());
@@ -307,6 +313,11 @@ std::string psnr_title(const PreparedComparison& work, const ComparisonResult& r
       result.figures.reference_evaluations, options.tolerance,
       result.cached_reference ? " (cached)" : "",
       options.details ? "" : ", by " + to_string(unit_of(result.figures)), work.chosen.title);
+}
+
+std::string latent_title(const PreparedComparison& work, const std::string& unit) {
+  return fmt::format("PSNR in dB of the latents themselves (peak-to-peak {:g}), by {}",
+                     value_peak(work.open, false), unit);
 }
 
 // "512 features of inception.pt": what every Fréchet distance is relative to.
@@ -361,6 +372,10 @@ std::string render_for_people(const PreparedComparison& work, const ComparisonRe
   }
   const std::string unit = to_string(unit_of(result.figures));
   std::string text = figures_by_cost(result.figures, nfes, psnr_cell).render(format, title);
+  if (work.decoded) {
+    text += "\n" + figures_by_cost(result.figures, nfes, latent_psnr_cell)
+                       .render(format, latent_title(work, unit));
+  }
   const auto add = [&](const std::string& heading,
                        const std::optional<double> ComparisonRow::*distance) {
     if (heading.empty()) return;
@@ -379,7 +394,10 @@ void run_compare(const CompareCommandOptions& options) {
   std::vector<int64_t> nfes = parse_integer_list(options.nfe, "--nfe");
   for (const int64_t nfe : nfes) check_nfe(nfe);
   const PreparedComparison work = prepare_comparison(options, nfes);
-  options.report.make_room();
+  from_first([&] {
+    options.report.make_room();
+    return "";
+  });
   const ComparisonResult result = measure(work, options);
   const bool for_programs = format == TableFormat::csv || format == TableFormat::json;
   fmt::print("{}", for_programs
@@ -393,7 +411,7 @@ void run_compare(const CompareCommandOptions& options) {
   }
   const std::string finding = for_programs ? "" : headline(report_of_figures(compared));
   if (!finding.empty()) fmt::print("\n{}\n", finding);
-  if (options.report.any()) write_reports(make_report(compared), options.report);
+  if (options.report.any() && is_first()) write_reports(make_report(compared), options.report);
 }
 
 }  // namespace

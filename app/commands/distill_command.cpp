@@ -27,6 +27,7 @@
 #include "runs/distill_run.h"
 #include "runs/invocation.h"
 #include "runs/run_folder.h"
+#include "runs/team.h"
 
 namespace bespoke {
 
@@ -283,7 +284,7 @@ struct Session {
 
   void keep(const Outcome& outcome) {
     file.put({outcome.solver, outcome.summary});
-    write_solver_file(path, file);
+    if (is_first()) write_solver_file(path, file);
   }
 };
 
@@ -295,9 +296,9 @@ struct Session {
                           session.path.string(), outcome.summary.value("validation_psnr", 0.0)));
 }
 
-// Runs it with a progress bar, storing where it has got to.
-DistillSummary run_and_record(Session& session, ModelDistillOptions& settings, DistillRun& run) {
-  DistillState latest = run.state();
+// Runs it with a progress bar, storing where it has got to where there is a run to store it in.
+DistillSummary run_and_record(Session& session, ModelDistillOptions& settings, DistillState latest,
+                              DistillRun* run) {
   const std::string label =
       settings.network_calls > 0
           ? fmt::format("{} {} network calls", session.options.family, settings.network_calls)
@@ -312,7 +313,7 @@ DistillSummary run_and_record(Session& session, ModelDistillOptions& settings, D
   settings.on_iteration = [&](const DistillProgress& info, const DistillState& state) {
     if (shown != label) progress = std::make_unique<Progress>(shown = label);
     latest = state;
-    run.record(info, state);
+    if (run != nullptr) run->record(info, state);
     progress->show(static_cast<double>(info.iteration) / planned, describe_progress(info));
     return interrupt_requested() ? Verdict::stop : Verdict::go_on;
   };
@@ -327,8 +328,9 @@ DistillSummary run_and_record(Session& session, ModelDistillOptions& settings, D
   };
   settings.training = session.data.train;
   settings.validation = session.data.validation;
+  settings.team = &team();
   const DistillSummary summary = distill(session.model, settings, latest);
-  run.store(latest);
+  if (run != nullptr) run->store(latest);
   return summary;
 }
 
@@ -343,14 +345,38 @@ Outcome read_outcome(Session& session, int nfe, const nlohmann::json& summary) {
   return outcome;
 }
 
+// Where a distillation stands.
+struct Standing {
+  std::optional<nlohmann::json> finished;  // its summary
+  DistillState state;
+};
+
+// As its folder says, which the first process alone opens, as `run`.
+Standing find_standing(std::optional<DistillRun>& run, const DistillCommandOptions& options,
+                       int nfe) {
+  const std::string text = from_first([&] {
+    run.emplace(distillation_folder(options.output, nfe, options.network_calls));
+    const nlohmann::json told = {{"summary", run->finished().value_or(nlohmann::json())},
+                                 {"state", to_json_text(run->state())}};
+    return json_text(told);
+  });
+  const auto told = nlohmann::json::parse(text);
+  Standing standing;
+  if (told["summary"].is_object()) standing.finished = told["summary"];
+  standing.state = parse_distill_state(told["state"], options.output);
+  return standing;
+}
+
 Outcome distill_one(Session& session, int nfe) {
   const auto& options = session.options;
   ModelDistillOptions settings = distill_options(options, session.open, nfe, session.decoded);
   warn_of_few_pairs(session.data, settings);
-  DistillRun run(distillation_folder(options.output, nfe, options.network_calls));
-  if (const auto summary = run.finished()) return read_outcome(session, nfe, *summary);
+  std::optional<DistillRun> run;
+  const Standing standing = find_standing(run, options, nfe);
+  if (standing.finished) return read_outcome(session, nfe, *standing.finished);
   if (session.memory) settings.objective.device_batch = session.memory->device_batch;
-  const DistillSummary result = run_and_record(session, settings, run);
+  const DistillSummary result =
+      run_and_record(session, settings, standing.state, run ? &*run : nullptr);
   Outcome outcome = {summary_json(result), result.solver};
   if (session.open.card.sample_rate > 0) {
     outcome.summary["validation_snr"] =
@@ -365,7 +391,7 @@ Outcome distill_one(Session& session, int nfe) {
                     session.path.string(), result.validation_psnr,
                     evaluations_text(result.solver.shape())));
   }
-  run.finish(outcome.summary);
+  if (run) run->finish(outcome.summary);
   if (result.ending == Ending::diverged) report_divergence(session, outcome);
   return outcome;
 }
@@ -384,13 +410,20 @@ void run_distill(const DistillCommandOptions& options) {
   const OpenModel open = open_model(options.model);
   const bool decoded = in_decoded_space(open, options.space);
   check_all(options, open, nfes, decoded);
-  refuse_unless_resumed(options.output, options.resume);
+  from_first([&] {
+    refuse_unless_resumed(options.output, options.resume);
+    return "";
+  });
   Session session{options, open, load_training_data(options, open), nullptr, decoded};
   session.model = guided(open, session.data.train.conditions);
   session.path = std::filesystem::path(options.output) / (options.family + ".solver.json");
   session.file = begin_solver_file(options, open, session.data, decoded);
-  const FolderLock lock =
-      claim_folder(options.output, resolved_options(options, open, session.data), options.resume);
+  std::optional<FolderLock> lock;
+  from_first([&] {
+    lock.emplace(claim_folder(options.output, resolved_options(options, open, session.data),
+                              options.resume));
+    return "";
+  });
   std::vector<Outcome> outcomes;
   for (const int64_t nfe : nfes) {
     outcomes.push_back(distill_one(session, static_cast<int>(nfe)));

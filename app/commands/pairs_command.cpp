@@ -20,6 +20,7 @@
 #include "commands/pairs_command.h"
 #include "options/condition_options.h"
 #include "options/model_options.h"
+#include "runs/team.h"
 
 namespace bespoke {
 
@@ -180,6 +181,7 @@ PairReport make_with_progress(const PairsCommandOptions& options, const OpenMode
   run.batch = options.model.batch;
   run.device = open.device;
   run.on_progress = [&](double done) { progress.update(done); };
+  run.team = &team();
   run.on_given_up = [](int64_t, const std::string& why) {
     say("bespoke: {}; distillation leaves it out", why);
   };
@@ -257,6 +259,7 @@ MadePairs make_pairs_now(const OpenModel& open, int64_t batch,
     run.device = open.device;
     run.on_progress = [&](double done) { progress.update(done); };
     run.on_given_up = [](int64_t, const std::string&) {};  // distillation leaves it out
+    run.team = &team();
     return make_pairs(model, source, run);
   };
   made.train = make(Split::train, made.plan.train);

@@ -4,11 +4,12 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sched.h>
 #include <torch/torch.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <map>
-#include <thread>
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
@@ -19,6 +20,7 @@
 #include "bespoke/model/mixture.h"
 #include "options/condition_options.h"
 #include "runs/embedded_models.h"
+#include "runs/team.h"
 
 namespace bespoke {
 
@@ -181,19 +183,35 @@ nlohmann::json describe_identity(const OpenModel& open) {
 
 }  // namespace
 
+// Processes on one machine have their part of it each, unless they are bound to it already, as
+// mpirun binds them.
+int usual_threads() {
+  cpu_set_t set;
+  const auto machine = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  const int own = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : machine;
+  return std::max(1, own < machine ? own : machine / place_on_machine().size);
+}
+
 void set_threads(int threads) {
   constexpr int kMost = 1024;  // beyond what the OpenMP library ends the process by itself
   if (threads < 0 || threads > kMost) {
     throw usage_error("--threads must be from 0 to {}, found {}", kMost, threads);
   }
   // Asked for explicitly: LibTorch's own default is one thread on some virtual machines.
-  const auto all = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  at::set_num_threads(threads > 0 ? threads : all);
+  at::set_num_threads(threads > 0 ? threads : usual_threads());
+}
+
+// Processes on one machine have a GPU each, as far as there are GPUs.
+torch::Device usual_device() {
+  const auto devices = static_cast<int>(torch::cuda::device_count());
+  const int index = devices == 0 ? 0 : place_on_machine().rank % devices;
+  return torch::Device(torch::kCUDA, static_cast<c10::DeviceIndex>(index));
 }
 
 torch::Device parse_device(const std::string& name) {
   if (name == "cpu") return torch::kCPU;
-  if (name == "auto") return torch::cuda::is_available() ? torch::kCUDA : torch::kCPU;
+  if (name == "auto" && !torch::cuda::is_available()) return torch::kCPU;
+  if (name == "auto" || name == "cuda") return usual_device();
   const std::string prefix = "cuda";
   if (name.rfind(prefix, 0) != 0)
     throw usage_error("--device is auto, cpu or cuda:N, found '{}'", name);

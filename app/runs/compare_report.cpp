@@ -66,6 +66,7 @@ ReportRow report_row(const ComparedModel& compared, const ComparisonRow& row) {
           cost_of(row, unit_of(compared.figures)),
           row.psnr,
           row.snr,
+          row.latent_psnr,
           row.mse_median,
           row.seconds,
           row.frechet_to_reference,

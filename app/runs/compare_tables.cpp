@@ -35,6 +35,7 @@ std::vector<nlohmann::json> figure_cells(const ComparisonRow& row, bool for_peop
   return {row.name,
           row.nfe,
           number_or_null(row.psnr),
+          number_or_null(row.latent_psnr),
           number_or_null(row.snr),
           error(row.mse_low),
           error(row.mse_median),
@@ -46,8 +47,8 @@ std::vector<nlohmann::json> figure_cells(const ComparisonRow& row, bool for_peop
           number_or_null(row.agreement)};
 }
 
-// Of the samples in a bin: none where it has no sample.
-nlohmann::json bin_cell(const ComparisonRow& row, double psnr) {
+// None where it is not a number: a bin without samples.
+nlohmann::json decibels_cell(const ComparisonRow& row, double psnr) {
   if (row.diverged) return "diverged";
   if (std::isnan(psnr)) return nullptr;
   return std::isfinite(psnr) ? nlohmann::json(psnr) : nlohmann::json("exact");
@@ -72,9 +73,10 @@ ComparisonRow reference_row(const Comparison& comparison) {
 
 }  // namespace
 
-nlohmann::json psnr_cell(const ComparisonRow& row) {
-  if (row.diverged) return "diverged";
-  return std::isfinite(row.psnr) ? nlohmann::json(row.psnr) : nlohmann::json("exact");
+nlohmann::json psnr_cell(const ComparisonRow& row) { return decibels_cell(row, row.psnr); }
+
+nlohmann::json latent_psnr_cell(const ComparisonRow& row) {
+  return decibels_cell(row, row.latent_psnr.value_or(NAN));
 }
 
 nlohmann::json agreement_cell(const ComparisonRow& row) {
@@ -140,7 +142,7 @@ Table figures_by_guidance(const Comparison& comparison) {
   Table table(columns);
   for (const auto& row : comparison.rows) {
     std::vector<nlohmann::json> cells = {row.name, row.nfe};
-    for (const double psnr : row.psnr_by_guidance) cells.push_back(bin_cell(row, psnr));
+    for (const double psnr : row.psnr_by_guidance) cells.push_back(decibels_cell(row, psnr));
     table.add_row(cells);
   }
   return table;
@@ -150,6 +152,7 @@ Table all_figures(const Comparison& comparison, const std::string& title, bool f
   std::vector<Table::Column> columns = {{"solver"},
                                         {"nfe", true},
                                         {"psnr_db", true, 2},
+                                        {"latent_psnr_db", true, 2},
                                         {"snr_db", true, 2},
                                         {"mse_p05", true},
                                         {"mse_median", true},

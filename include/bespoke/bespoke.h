@@ -31,6 +31,7 @@
 #include "bespoke/model/torchscript.h"
 #include "bespoke/model/vocabulary.h"
 #include "bespoke/recipe/distill_model.h"
+#include "bespoke/recipe/mpi_team.h"
 #include "bespoke/recipe/pair_manifest.h"
 #include "bespoke/recipe/pair_store.h"
 #include "bespoke/recipe/pairs.h"

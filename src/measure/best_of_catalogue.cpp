@@ -13,8 +13,11 @@
 #include "bespoke/solver/grid.h"
 #include "bespoke/tensor/combine.h"
 #include "bespoke/tensor/errors.h"
+#include "bespoke/tensor/tensor_bytes.h"
 
 namespace bespoke {
+
+using namespace detail;
 
 namespace {
 
@@ -75,21 +78,32 @@ torch::Tensor sample_side_by_side(const std::vector<NamedSolver>& solvers, size_
 
 // The mean PSNR of each solver on the first pairs; the worst there is where one diverges.
 std::vector<double> measure(const std::vector<NamedSolver>& solvers, const Field& field,
-                            const Pairs& pairs, int64_t count, int64_t batch,
+                            const Pairs& pairs, int64_t count, int64_t batch, Team& team,
                             const std::function<void(size_t)>& on_measured) {
   const auto together = static_cast<size_t>(std::max<int64_t>(1, batch / count));
   const torch::Tensor truth = pairs.x1.slice(0, 0, count);
-  std::vector<double> figures;
-  for (size_t begin = 0; begin < solvers.size(); begin += together) {
-    const size_t end = std::min(solvers.size(), begin + together);
-    const torch::Tensor x = sample_side_by_side(solvers, begin, end, field, pairs, count);
-    for (const auto& samples : x.split(count)) {
-      const double decibels = mean_psnr(samples, truth);
-      figures.push_back(std::isnan(decibels) ? -std::numeric_limits<double>::infinity() : decibels);
+  const Share share = share_of(static_cast<int64_t>(solvers.size()), team);
+  const auto last = static_cast<size_t>(share.end);
+  const auto parts = exchange_work(team, [&] {
+    std::vector<double> figures;
+    for (auto begin = static_cast<size_t>(share.begin); begin < last; begin += together) {
+      const size_t end = std::min(last, begin + together);
+      const torch::Tensor x = sample_side_by_side(solvers, begin, end, field, pairs, count);
+      for (const auto& samples : x.split(count)) {
+        const double decibels = mean_psnr(samples, truth);
+        figures.push_back(std::isnan(decibels) ? -std::numeric_limits<double>::infinity()
+                                               : decibels);
+      }
+      on_measured((end - begin) * static_cast<size_t>(team.size()));
     }
-    on_measured(end - begin);
+    return tensor_bytes({torch::tensor(figures, torch::kDouble)});
+  });
+  std::vector<double> all;
+  for (const std::string& part : parts) {
+    const torch::Tensor figures = tensors_of(part).front();
+    all.insert(all.end(), figures.data_ptr<double>(), figures.data_ptr<double>() + figures.numel());
   }
-  return figures;
+  return all;
 }
 
 }  // namespace
@@ -117,7 +131,7 @@ std::vector<NamedSolver> catalogue_contenders(int nfe, const FieldDescription& f
 
 NamedSolver best_of_catalogue(const ModelPtr& model, int nfe, const FieldDescription& field,
                               const Pairs& pairs, int64_t batch,
-                              const std::function<void(double)>& on_progress) {
+                              const std::function<void(double)>& on_progress, Team& team) {
   struct Round {
     size_t contenders;
     int64_t pairs;
@@ -133,7 +147,7 @@ NamedSolver best_of_catalogue(const ModelPtr& model, int nfe, const FieldDescrip
   for (const Round& round : rounds) {
     left.resize(std::min(round.contenders, left.size()));
     const int64_t count = std::min(round.pairs, pairs.count());
-    const auto figures = measure(left, velocity, pairs, count, batch, [&](size_t more) {
+    const auto figures = measure(left, velocity, pairs, count, batch, team, [&](size_t more) {
       done += static_cast<double>(round.pairs) * static_cast<double>(more);
       if (on_progress) on_progress(done / planned);
     });

@@ -13,6 +13,7 @@
 #include "bespoke/sample/in_batches.h"
 #include "bespoke/sample/sampler.h"
 #include "bespoke/tensor/errors.h"
+#include "bespoke/tensor/tensor_bytes.h"
 
 namespace bespoke {
 
@@ -26,8 +27,13 @@ struct View {
   torch::Tensor shown;     // what features are of and what is kept: decoded, where it can be
 };
 
+// Otherwise they are of the model's samples, be they latents or not.
+bool measures_decoded(const CompareOptions& options) {
+  return options.decode && options.errors_of_decoded;
+}
+
 View view_of(const torch::Tensor& x, const CompareOptions& options, bool kept) {
-  const bool errors_decoded = options.decode && options.errors_of_decoded;
+  const bool errors_decoded = measures_decoded(options);
   // Decoding may cost as much as sampling: only where something looks at it.
   if (!options.decode || !(errors_decoded || options.features || options.jury || kept))
     return {x, x};
@@ -47,6 +53,7 @@ class Keeper {
     count_ += missing;
   }
   torch::Tensor samples() const { return parts_.empty() ? torch::Tensor() : torch::cat(parts_); }
+  torch::Tensor message() const { return parts_.empty() ? torch::empty({0}) : samples(); }
 
  private:
   int64_t most_, count_ = 0;
@@ -62,6 +69,11 @@ class Agreement {
       agreeing_ += verdict.value_or(false) ? 1 : 0;
     }
   }
+  void add(const torch::Tensor& message) {
+    judged_ += message[0].item<int64_t>();
+    agreeing_ += message[1].item<int64_t>();
+  }
+  torch::Tensor message() const { return torch::tensor({judged_, agreeing_}); }
   std::optional<double> part() const {
     if (judged_ == 0) return std::nullopt;
     return static_cast<double>(agreeing_) / static_cast<double>(judged_);
@@ -74,7 +86,8 @@ class Agreement {
 // What one solver did on all samples so far.
 struct Record {
   explicit Record(int64_t keep) : keeper(keep) {}
-  std::vector<double> errors;  // mean squared, of each sample
+  std::vector<double> errors;         // mean squared, of each sample
+  std::vector<double> latent_errors;  // likewise, where the errors are of what is decoded
   double seconds = 0;
   bool diverged = false;
   bool features_failed = false;
@@ -92,13 +105,60 @@ struct Truth {
   Keeper keeper;
 };
 
+torch::Tensor message_of(const std::vector<double>& numbers) {
+  return torch::tensor(numbers, torch::kDouble);
+}
+
+void append(std::vector<double>& numbers, const torch::Tensor& message) {
+  const double* begin = message.data_ptr<double>();
+  numbers.insert(numbers.end(), begin, begin + message.numel());
+}
+
+// What a member of a team measured, for the others. Shares lie in the order of ranks, so what they
+// list is put one after the other.
+std::vector<torch::Tensor> message_of(const Record& record) {
+  std::vector<torch::Tensor> tensors = {
+      message_of(record.errors), message_of(record.latent_errors),
+      message_of({record.seconds, double(record.diverged), double(record.features_failed)}),
+      record.agreement.message(), record.keeper.message()};
+  for (const auto& tensor : record.features.tensors()) tensors.push_back(tensor);
+  return tensors;
+}
+
+void add(const std::vector<torch::Tensor>& message, Record& record) {
+  append(record.errors, message[0]);
+  append(record.latent_errors, message[1]);
+  const double* numbers = message[2].data_ptr<double>();
+  record.seconds += numbers[0];
+  record.diverged = record.diverged || numbers[1] != 0;
+  record.features_failed = record.features_failed || numbers[2] != 0;
+  record.agreement.add(message[3]);
+  if (message[4].numel() > 0) record.keeper.add(message[4]);
+  record.features.add({message[5], message[6], message[7]});
+}
+
+std::vector<torch::Tensor> message_of(const Truth& truth) {
+  std::vector<torch::Tensor> tensors = {message_of(truth.powers), truth.agreement.message(),
+                                        truth.keeper.message()};
+  for (const auto& tensor : truth.features.tensors()) tensors.push_back(tensor);
+  return tensors;
+}
+
+void add(const std::vector<torch::Tensor>& message, Truth& truth) {
+  append(truth.powers, message[0]);
+  truth.agreement.add(message[1]);
+  if (message[2].numel() > 0) truth.keeper.add(message[2]);
+  truth.features.add({message[3], message[4], message[5]});
+}
+
 // One batch of noise, with its truth.
 struct Round {
   const Field& field;
   torch::Tensor noise;
   Conditions conditions;
   int64_t first_sample;
-  torch::Tensor expected;  // what errors are measured from
+  torch::Tensor exact;     // the reference's samples
+  torch::Tensor expected;  // the same as errors are measured from them
 };
 
 // Runs work; whether it ended without anything becoming infinite.
@@ -128,6 +188,10 @@ void run_solver(const NsSolver& solver, const Round& round, const CompareOptions
   const View view = view_of(x, options, round.first_sample < options.keep);
   const auto errors = mean_squared_errors(view.measured, round.expected);
   record.errors.insert(record.errors.end(), errors.begin(), errors.end());
+  if (measures_decoded(options)) {
+    const auto latent = mean_squared_errors(x, round.exact);
+    record.latent_errors.insert(record.latent_errors.end(), latent.begin(), latent.end());
+  }
   record.keeper.add(view.shown);
   // Samples so far off that a classifier makes no numbers of them show nothing.
   if (options.jury && !stays_finite([&] {
@@ -207,6 +271,9 @@ ComparisonRow summarise(const NamedSolver& contender, const Record& record,
   row.psnr = row.snr = row.mse_low = row.mse_median = row.mse_high = row.seconds = kNan;
   if (record.diverged) return row;
   row.psnr = mean_psnr(record.errors, options.peak);
+  if (measures_decoded(options)) {
+    row.latent_psnr = mean_psnr(record.latent_errors, options.latent_peak);
+  }
   row.snr = mean_snr(record.errors, powers);
   row.mse_low = quantile(record.errors, 0.05);
   row.mse_median = quantile(record.errors, 0.5);
@@ -244,34 +311,77 @@ std::function<void(double)> part_of(const std::function<void(double)>& whole, do
   return [=](double done) { whole(begin + done * (end - begin)); };
 }
 
+// What was measured of the reference and of every solver.
+struct Measured {
+  Truth truth;
+  std::vector<Record> records;
+
+  Measured(size_t contenders, int64_t keep) : truth(keep), records(contenders, Record(keep)) {}
+};
+
+// By one member, on its share of the samples.
+Measured measure_share(const Share& share, const Field& field,
+                       const std::vector<NamedSolver>& contenders, const torch::Tensor& x0,
+                       const ReferenceResult& known, const Conditions& conditions,
+                       const CompareOptions& options,
+                       const std::function<void(double)>& on_progress) {
+  Measured found(contenders.size(), options.keep);
+  const auto work = [&](int64_t first, int64_t last, const auto& report) {
+    const int64_t begin = share.begin + first, end = share.begin + last;
+    const auto exact = known.x.slice(0, begin, end).to(x0.device(), x0.scalar_type());
+    const Round round{field,
+                      x0.slice(0, begin, end),
+                      slice(conditions, begin, end),
+                      begin,
+                      exact,
+                      expected_of(exact, begin, options, found.truth)};
+    for (size_t k = 0; k < contenders.size(); ++k) {
+      run_solver(contenders[k].solver, round, options, found.records[k]);
+      report(static_cast<double>(k + 1) / static_cast<double>(contenders.size()));
+    }
+  };
+  for_each_batch(share.count(), options.batch, on_progress, work);
+  return found;
+}
+
+// The same by all members, who then know what each has measured.
+Measured exchanged(const Measured& mine, Team& team, int64_t keep) {
+  Measured all(mine.records.size(), keep);
+  std::vector<std::string> messages = team.exchange(tensor_bytes(message_of(mine.truth)));
+  for (const auto& bytes : messages) add(tensors_of(bytes), all.truth);
+  for (size_t k = 0; k < mine.records.size(); ++k) {
+    messages = team.exchange(tensor_bytes(message_of(mine.records[k])));
+    for (const auto& bytes : messages) add(tensors_of(bytes), all.records[k]);
+  }
+  return all;
+}
+
 }  // namespace
 
 Comparison compare(const ModelPtr& model, const std::vector<NamedSolver>& contenders,
                    const torch::Tensor& x0, const Conditions& conditions,
                    const CompareOptions& options) {
   const VelocityField field(model);
+  Team& team = *options.team;
   // The reference counts as one unit of progress, every solver as another.
   const double begin_solvers =
       options.reference ? 0 : 1 / static_cast<double>(contenders.size() + 1);
   const Batching first_part = {
-      options.batch, 0, part_of(options.on_progress, 0, begin_solvers), {}};
+      options.batch, 0, part_of(options.on_progress, 0, begin_solvers), {}, {}, &team};
   const ReferenceResult known =
       options.reference
           ? *options.reference
           : reference_in_batches(model, x0, conditions, options.tolerances, first_part);
 
-  Truth truth(options.keep);
-  std::vector<Record> records(contenders.size(), Record(options.keep));
-  const auto work = [&](int64_t begin, int64_t end, const auto& report) {
-    const auto exact = known.x.slice(0, begin, end).to(x0.device(), x0.scalar_type());
-    const Round round{field, x0.slice(0, begin, end), slice(conditions, begin, end), begin,
-                      expected_of(exact, begin, options, truth)};
-    for (size_t k = 0; k < contenders.size(); ++k) {
-      run_solver(contenders[k].solver, round, options, records[k]);
-      report(static_cast<double>(k + 1) / static_cast<double>(contenders.size()));
-    }
-  };
-  for_each_batch(x0.size(0), options.batch, part_of(options.on_progress, begin_solvers, 1), work);
+  Measured found(contenders.size(), options.keep);
+  exchange_work(team, [&] {
+    found = measure_share(share_of(x0.size(0), team), field, contenders, x0, known, conditions,
+                          options, part_of(options.on_progress, begin_solvers, 1));
+    return "";
+  });
+  if (team.size() > 1) found = exchanged(found, team, options.keep);
+  const Truth& truth = found.truth;
+  const std::vector<Record>& records = found.records;
 
   Comparison result;
   result.reference_evaluations = known.evaluations.to(torch::kDouble).mean().item<double>();

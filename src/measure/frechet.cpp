@@ -74,8 +74,12 @@ void FeatureAccumulator::add(const torch::Tensor& features) {
   const torch::Tensor wide = features.detach().to(torch::kCPU, torch::kDouble);
   const torch::Tensor mean = wide.mean(0);
   const torch::Tensor centred = wide - mean;
-  const torch::Tensor scatter = torch::mm(centred.t(), centred);
-  const auto before = static_cast<double>(count_), added = static_cast<double>(wide.size(0));
+  add(mean, torch::mm(centred.t(), centred), wide.size(0));
+}
+
+void FeatureAccumulator::add(const torch::Tensor& mean, const torch::Tensor& scatter,
+                             int64_t count) {
+  const auto before = static_cast<double>(count_), added = static_cast<double>(count);
   if (count_ == 0) {
     mean_ = mean;
     scatter_ = scatter;
@@ -84,7 +88,17 @@ void FeatureAccumulator::add(const torch::Tensor& features) {
     scatter_ += scatter + torch::outer(shift, shift) * (before * added / (before + added));
     mean_ += shift * (added / (before + added));
   }
-  count_ += wide.size(0);
+  count_ += count;
+}
+
+std::vector<torch::Tensor> FeatureAccumulator::tensors() const {
+  if (count_ == 0) return {torch::empty({0}), torch::empty({0}), torch::tensor({int64_t{0}})};
+  return {mean_, scatter_, torch::tensor({count_})};
+}
+
+void FeatureAccumulator::add(const std::vector<torch::Tensor>& tensors) {
+  const auto count = tensors[2].item<int64_t>();
+  if (count > 0) add(tensors[0], tensors[1], count);
 }
 
 FeatureStatistics FeatureAccumulator::statistics() const {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "bespoke/base/error.h"
+#include "bespoke/distill/shared_objective.h"
 #include "bespoke/model/fields.h"
 
 namespace bespoke {
@@ -24,13 +25,14 @@ Pairs given_or_made(const ModelPtr& model, const ModelDistillOptions& options, S
   PairSource source;
   source.seed = plan.seed;
   source.count = plan.count;
-  source.tolerances =
-      options.tolerances.value_or(usual_tolerances(options.nfe > 0 ? options.nfe : options.network_calls));
+  source.tolerances = options.tolerances.value_or(
+      usual_tolerances(options.nfe > 0 ? options.nfe : options.network_calls));
   source.trajectories = train ? trajectories_needed(options) : 0;
   if (options.conditions) source.conditions = options.conditions(split, 0, plan.count);
   PairRun run;
   run.batch = options.objective.device_batch;
   run.device = options.device;
+  run.team = options.team;
   run.on_progress = [&](double done) {
     if (options.on_progress) options.on_progress(to_string(split) + " pairs", done);
   };
@@ -71,13 +73,18 @@ DistillSummary distill(const ModelPtr& model, const ModelDistillOptions& options
   const Pairs validation = pairs_for(model, options, Split::validation);
   own.on_iteration = [&](const DistillProgress& progress, const DistillState& reached) {
     state = reached;
-    return options.on_iteration ? options.on_iteration(progress, reached) : Verdict::go_on;
+    const bool stops =
+        options.on_iteration && options.on_iteration(progress, reached) == Verdict::stop;
+    return any_of(*own.team, stops) ? Verdict::stop : Verdict::go_on;
   };
   const auto field = std::make_shared<VelocityField>(model);
   while (true) {
     try {
-      return distill(TensorObjective(field, training, own.objective),
-                     TensorObjective(field, validation, own.objective), own, state);
+      const TensorObjective whole(field, training, own.objective);
+      const TensorObjective whole_validation(field, validation, own.objective);
+      if (own.team->size() == 1) return distill(whole, whole_validation, own, state);
+      return distill(SharedObjective(whole, *own.team),
+                     SharedObjective(whole_validation, *own.team), own, state);
     } catch (const Error&) {
       throw;
     } catch (const std::exception& error) {

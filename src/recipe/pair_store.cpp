@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "bespoke/base/file.h"
@@ -115,8 +116,13 @@ int64_t complete(const std::filesystem::path& folder, PairManifest& manifest, co
     };
     const Pairs pairs = make_shard(manifest, shard, model, conditions_of, part);
     given_up.add(shard, pairs);
-    write_shard(folder, manifest, shard, pairs);
-    write_manifest(folder, manifest);
+    exchange_work(*run.team, [&] {
+      if (run.team->rank() == 0) {
+        write_shard(folder, manifest, shard, pairs);
+        write_manifest(folder, manifest);
+      }
+      return "";
+    });
     spent += total(pairs.evaluations);
     made += shard.count();
   }
@@ -150,11 +156,23 @@ PairReport make_pairs(const std::filesystem::path& folder, const PairPlan& plan,
   manifest.dtype = model->dtype();
   manifest.sample_shape = model->sample_shape();
   check_plan(plan);
-  make_folders(folder);
-  const FolderLock lock(folder);
-  begin_or_continue(folder, manifest);
+  // Of a team the first member writes, and the others read what it has written before they go on.
+  std::optional<FolderLock> lock;
+  const bool writes = run.team->rank() == 0;
+  exchange_work(*run.team, [&] {
+    if (writes) {
+      make_folders(folder);
+      lock.emplace(folder);
+      begin_or_continue(folder, manifest);
+    }
+    return "";
+  });
+  if (!writes) begin_or_continue(folder, manifest);
   report.made = complete(folder, manifest, model, conditions, run);
-  write_manifest(folder, manifest);
+  exchange_work(*run.team, [&] {
+    if (writes) write_manifest(folder, manifest);
+    return "";
+  });
   return report;
 }
 

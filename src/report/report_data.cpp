@@ -16,6 +16,7 @@ json row_json(const ReportRow& row) {
           {"cost", row.cost},
           {"psnr", row.psnr},
           {"snr", row.snr},
+          {"latent_psnr", optional_number(row.latent_psnr)},
           {"mse_median", row.mse_median},
           {"seconds", row.seconds},
           {"frechet_reference", optional_number(row.frechet_reference)},

@@ -35,6 +35,10 @@ std::vector<FigureColumn> figure_columns(const Report& report) {
       {"SNR, dB", "mean over samples", "{:.2f}", [](const ReportRow& row) { return row.snr; }},
       {"MSE, median", "of the samples' mean squared errors", "{:.2e}",
        [](const ReportRow& row) { return row.mse_median; }}};
+  if (any(&ReportRow::latent_psnr)) {
+    columns.push_back({"PSNR of latents, dB", "before decoding, relative to their range", "{:.2f}",
+                       [](const ReportRow& row) { return row.latent_psnr.value_or(kNoFigure); }});
+  }
   if (any(&ReportRow::frechet_reference)) {
     columns.push_back(
         {"Fréchet, reference", "Fréchet distance to the reference's samples", "{:.3g}",

@@ -241,6 +241,10 @@ TEST_F(CompareCommand, FeaturesAreOfWhatIsDecoded) {
   const auto latent = figures(compare), decoded = figures(compare + "--space decoded");
   EXPECT_GT(latent[0]["fd_ref"], 0);
   EXPECT_EQ(latent[0]["fd_ref"], decoded[0]["fd_ref"]);
+  EXPECT_TRUE(latent[0]["latent_psnr_db"].is_null());
+  EXPECT_EQ(decoded[0]["latent_psnr_db"], latent[0]["psnr_db"]);
+  EXPECT_NE(run(compare + "--space decoded").out.find("PSNR in dB of the latents"),
+            std::string::npos);
 }
 
 TEST_F(CompareCommand, MistakesAreRefusedBeforeWorkBegins) {

@@ -9,6 +9,7 @@
 #include "bespoke/base/error.h"
 #include "bespoke/solver/catalogue.h"
 #include "support.h"
+#include "thread_team.h"
 
 namespace bespoke {
 namespace {
@@ -128,9 +129,38 @@ TEST_F(CompareTest, KeepsTheFirstSamplesDecoded) {
   EXPECT_EQ(plain.reference_samples.sizes(), torch::IntArrayRef({5, 6}));
   EXPECT_TRUE(torch::equal(decoded.reference_samples, 2 * plain.reference_samples.slice(1, 0, 4)));
   EXPECT_LT(testing::relative_error(plain.rows[0].samples, plain.reference_samples), 1e-2);
+  EXPECT_FALSE(decoded.rows[0].latent_psnr.has_value());
   options_.errors_of_decoded = true;
-  EXPECT_NE(compare(model_, {contender("rk4", 16)}, x0_, {}, options_).rows[0].psnr,
-            plain.rows[0].psnr);
+  const auto both = compare(model_, {contender("rk4", 16)}, x0_, {}, options_);
+  EXPECT_NE(both.rows[0].psnr, plain.rows[0].psnr);
+  EXPECT_EQ(both.rows[0].latent_psnr, plain.rows[0].psnr);
+}
+
+TEST_F(CompareTest, ATeamFindsTheSameFigures) {
+  options_.keep = 25;
+  options_.batch = 8;
+  options_.features = [](const torch::Tensor& x) { return x.slice(1, 0, 3); };
+  options_.decode = [](const torch::Tensor& x) { return 2 * x; };
+  const std::vector<NamedSolver> list = {contender("euler", 4), exploding(), contender("rk4", 8)};
+  const Comparison one = compare(model_, list, x0_, {}, options_);
+  testing::ThreadTeam(3).run([&](Team& team) {
+    CompareOptions own = options_;
+    own.team = &team;
+    const Comparison three = compare(model_, list, x0_, {}, own);
+    EXPECT_EQ(three.reference_evaluations, one.reference_evaluations);
+    EXPECT_TRUE(torch::allclose(three.reference_samples, one.reference_samples));
+    for (size_t k = 0; k < list.size(); ++k) {
+      const ComparisonRow &row = three.rows[k], &alone = one.rows[k];
+      EXPECT_EQ(row.diverged, k == 1);
+      if (row.diverged) continue;
+      EXPECT_NEAR(row.psnr, alone.psnr, 1e-9);
+      EXPECT_NEAR(*row.latent_psnr, *alone.latent_psnr, 1e-9);
+      EXPECT_NEAR(row.mse_median, alone.mse_median, 1e-12);
+      EXPECT_NEAR(*row.frechet_to_reference, *alone.frechet_to_reference, 1e-9);
+      EXPECT_EQ(row.samples.sizes(), alone.samples.sizes());
+      EXPECT_TRUE(torch::allclose(row.samples, alone.samples));
+    }
+  });
 }
 
 TEST_F(CompareTest, CountsBothCallsOfAGuidedEvaluation) {

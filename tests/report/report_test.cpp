@@ -122,11 +122,12 @@ TEST(Report, CountsInItsUnit) {
   const NsSolver plain = report.solvers[0].numbers;
   report.solvers[0].numbers = testing::guided_in_the_first(plain, 2, 3);
   report.rows.back().agreement = 0.875;
+  report.rows.back().latent_psnr = 33.25;
   const std::string html = render_html(report);
   for (const char* words :
        {"Quality against network calls", "Network calls for equal quality", "8 network calls",
         "(160 network calls a sample)", ">network calls</button>", "c<sub>1</sub>",
-        "data-name=\"c3,1\"", "agreement, %", ">87.5</td>"}) {
+        "data-name=\"c3,1\"", "agreement, %", ">87.5</td>", "PSNR of latents, dB", ">33.25</td>"}) {
     EXPECT_NE(html.find(words), std::string::npos) << words;
   }
   EXPECT_EQ(html.find("c<sub>2</sub>"), std::string::npos);

@@ -18,9 +18,10 @@ std::vector<NamedSolver> catalogue_contenders(int nfe, const FieldDescription& f
 // The contender with the largest mean PSNR on the pairs, whose noise should not be that of the
 // figures it is reported with. All are measured on the first pair, the best sixty-four on the first
 // four, the best twelve on all. About `batch` samples are
-// computed at once. `on_progress` is told the fraction done.
+// computed at once, and the members of a team measure a part of the contenders each. `on_progress`
+// is told the fraction done.
 NamedSolver best_of_catalogue(const ModelPtr& model, int nfe, const FieldDescription& field,
                               const Pairs& pairs, int64_t batch,
-                              const std::function<void(double)>& on_progress);
+                              const std::function<void(double)>& on_progress, Team& team = alone());
 
 }  // namespace bespoke

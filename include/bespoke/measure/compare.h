@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bespoke/base/psnr.h"
+#include "bespoke/base/team.h"
 #include "bespoke/measure/features.h"
 #include "bespoke/measure/judge.h"
 #include "bespoke/model/model.h"
@@ -26,8 +27,9 @@ struct CompareOptions {
 
   // What a latent model's samples decode to; null where they are images or sounds themselves.
   std::function<torch::Tensor(const torch::Tensor&)> decode;
-  bool errors_of_decoded = true;  // whether the errors are those of what is decoded
-  double peak = kUnitPeak;        // peak-to-peak range of what the errors are of
+  bool errors_of_decoded = true;   // whether the errors are those of what is decoded
+  double peak = kUnitPeak;         // peak-to-peak range of what the errors are of
+  double latent_peak = kUnitPeak;  // of the latents, whose errors are then told beside them
 
   // Of samples, decoded where they can be; null: no Fréchet distances.
   FeatureFunction features;
@@ -41,6 +43,8 @@ struct CompareOptions {
   std::optional<ReferenceResult> reference;
   std::optional<FeatureStatistics> reference_statistics;
 
+  Team* team = &alone();  // whose members have a share of the samples each; all get all figures
+
   int64_t keep = 0;                         // samples of each solver to return
   std::function<void(double)> on_progress;  // fraction done, 0 ... 1
 };
@@ -53,6 +57,7 @@ struct ComparisonRow {
   bool guides_itself = false;
   bool diverged = false;
   double psnr;                           // mean over the samples, decibels
+  std::optional<double> latent_psnr;     // where that is of what is decoded: of the latents
   double snr;                            // mean of |truth|^2 / |difference|^2, decibels
   double mse_low, mse_median, mse_high;  // 5th, 50th and 95th percentile of the squared error
   double seconds;                        // a sample, in batches as asked for

@@ -21,11 +21,16 @@ class FeatureAccumulator {
  public:
   // features: [batch, d], any floating type, on any device. Bad input: another rank or another d.
   void add(const torch::Tensor& features);
+  // What another accumulator has, given as its tensors: by another process, for one.
+  void add(const std::vector<torch::Tensor>& tensors);
+  std::vector<torch::Tensor> tensors() const;
   int64_t count() const { return count_; }
   // Bad input where there are too few for a covariance, see require_enough_samples.
   FeatureStatistics statistics() const;
 
  private:
+  void add(const torch::Tensor& mean, const torch::Tensor& scatter, int64_t count);
+
   torch::Tensor mean_, scatter_;  // scatter: sum of (f - mean)(f - mean)^T
   int64_t count_ = 0;
 };

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 
+#include "bespoke/base/team.h"
 #include "bespoke/distill/distill.h"
 #include "bespoke/distill/reference_tolerance.h"
 #include "bespoke/recipe/pair_manifest.h"
@@ -27,6 +28,9 @@ struct ModelDistillOptions : DistillOptions {
   PairConditions conditions;
 
   torch::Device device = torch::kCPU;  // where the model computes
+  // That works on it together, each with the same model, options and state; all find the same
+  // solver, and every callback is called for each.
+  Team* team = &alone();
   TensorObjectiveOptions objective;
   // Where memory runs out, batches are halved and the run goes on from its last iteration. Told
   // what it goes on with.

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "bespoke/base/team.h"
 #include "bespoke/model/model.h"
 #include "bespoke/sample/dense_trajectories.h"
 #include "bespoke/sample/reference.h"
@@ -44,6 +45,7 @@ struct PairRun {
   // Told the number of a pair whose sample the reference cannot finish, and why: its x1 is then
   // NaN. Where there is none, such a pair is an Error (diverged).
   std::function<void(int64_t pair, const std::string& why)> on_given_up = {};
+  Team* team = &alone();  // that makes them together; all members have them in the end
 };
 
 // Makes pairs with reference(), on the CPU in the model's state_dtype().

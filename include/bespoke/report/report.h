@@ -15,10 +15,12 @@ namespace bespoke {
 
 // The figures of one solver at one cost. NaN where it diverged.
 struct ReportRow {
-  std::string solver;     // rows of one name make one line of a chart
-  int cost = 0;           // a sample, in the report's unit
-  double psnr = 0;        // dB against the reference, mean over samples
-  double snr = 0;         // dB, likewise
+  std::string solver;  // rows of one name make one line of a chart
+  int cost = 0;        // a sample, in the report's unit
+  double psnr = 0;     // dB against the reference, mean over samples
+  double snr = 0;      // dB, likewise
+  // dB, likewise, of the latents where the others are of what is decoded.
+  std::optional<double> latent_psnr = std::nullopt;
   double mse_median = 0;  // of the squared error
   double seconds = 0;     // a sample
   // Fréchet distances, to the reference's samples and to real data.

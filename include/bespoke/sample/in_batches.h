@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 
+#include "bespoke/base/team.h"
 #include "bespoke/sample/reference.h"
 #include "bespoke/solver/ns_solver.h"
 
@@ -17,6 +18,8 @@ struct Batching {
   std::function<void(int64_t)> on_less;     // told each smaller batch
   // As in ReferenceOptions.
   std::function<void(int64_t sample, const std::string& why)> on_given_up = {};
+  // Each member computes the samples of its share, and all get all of them.
+  Team* team = &alone();
 };
 
 // The model's own samples from x0 [count, ...], computed where x0 lies, as reference() returns them
