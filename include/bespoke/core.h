@@ -9,6 +9,7 @@
 #include "bespoke/base/progress.h"
 #include "bespoke/base/psnr.h"
 #include "bespoke/base/random.h"
+#include "bespoke/base/time_span.h"
 #include "bespoke/distill/adam.h"
 #include "bespoke/distill/coefficients.h"
 #include "bespoke/distill/counts.h"
