@@ -32,6 +32,7 @@
 #include "bespoke/model/torchscript.h"
 #include "bespoke/model/vocabulary.h"
 #include "bespoke/recipe/distill_model.h"
+#include "bespoke/recipe/gapped_sounds.h"
 #include "bespoke/recipe/infill.h"
 #include "bespoke/recipe/pair_manifest.h"
 #include "bespoke/recipe/pair_store.h"
