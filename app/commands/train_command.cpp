@@ -410,7 +410,7 @@ void train_classifier(const TrainCommandOptions& options, const TrainOptions& tr
   constexpr char kFeatures[] = "features.pt", kClassifier[] = "classifier.pt";
   export_features(*averaged, shape, folder / kFeatures);
   export_classifier(*averaged, shape, folder / kClassifier);
-  write_judge(folder, kClassifier, data.classes);
+  write_judge(folder, kClassifier, data.classes, shape.sample);
   if (test) {
     averaged->to(train_options.device);
     fmt::print(

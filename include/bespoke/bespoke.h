@@ -21,6 +21,7 @@
 #include "bespoke/measure/compare.h"
 #include "bespoke/measure/features.h"
 #include "bespoke/measure/frechet.h"
+#include "bespoke/measure/joint_flux.h"
 #include "bespoke/measure/judge.h"
 #include "bespoke/model/card.h"
 #include "bespoke/model/fields.h"

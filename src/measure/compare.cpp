@@ -26,15 +26,60 @@ struct View {
   torch::Tensor shown;     // what features are of and what is kept: decoded, where it can be
 };
 
-View view_of(const torch::Tensor& x, const CompareOptions& options, bool kept) {
+View view_of(const torch::Tensor& x, const CompareOptions& options, int64_t first) {
   const bool errors_decoded = options.decode && options.errors_of_decoded;
+  const bool looked_at = errors_decoded || options.features || options.jury ||
+                         options.snr_of_both || options.joint_flux || first < options.keep;
   // Decoding may cost as much as sampling: only where something looks at it.
-  if (!options.decode || !(errors_decoded || options.features || options.jury || kept))
-    return {x, x};
+  if (!options.decode || !looked_at) return {x, x};
   const torch::NoGradGuard no_grad;
-  const torch::Tensor decoded = options.decode(x);
+  const torch::Tensor decoded = options.decode(x, first);
   return {errors_decoded ? decoded : x, decoded};
 }
+
+// The mean squared difference of each sample, of what was filled in where there is such.
+std::vector<double> filled_errors(const torch::Tensor& x, const torch::Tensor& expected,
+                                  const torch::Tensor& filled, int64_t first) {
+  if (!filled.defined()) return mean_squared_errors(x, expected);
+  const torch::Tensor mask = filled.slice(0, first, first + x.size(0)).to(x.device());
+  const torch::Tensor whole = mask.expand_as(x).flatten(1).to(torch::kCPU, torch::kDouble);
+  const torch::Tensor parts = whole.mean(1).contiguous();
+  auto errors = mean_squared_errors(x * mask, expected * mask);
+  for (size_t i = 0; i < errors.size(); ++i) errors[i] /= parts.data_ptr<double>()[i];
+  return errors;
+}
+
+// Errors in both spaces of a latent model, or what they are relative to.
+struct BothErrors {
+  std::vector<double> latent, decoded;
+
+  void add(const torch::Tensor& x, const torch::Tensor& expected, const View& shown,
+           const torch::Tensor& expected_shown, const CompareOptions& options, int64_t first) {
+    if (!options.snr_of_both) return;
+    append(latent, filled_errors(x, expected, options.filled, first));
+    append(decoded, filled_errors(shown.shown, expected_shown, options.filled_decoded, first));
+  }
+
+ private:
+  static void append(std::vector<double>& all, const std::vector<double>& some) {
+    all.insert(all.end(), some.begin(), some.end());
+  }
+};
+
+// A mean over samples that come batch by batch; none of none.
+class RunningMean {
+ public:
+  void add(const std::vector<double>& values) {
+    for (const double value : values) sum_ += value;
+    count_ += static_cast<double>(values.size());
+  }
+  std::optional<double> value() const {
+    return count_ > 0 ? std::optional<double>(sum_ / count_) : std::nullopt;
+  }
+
+ private:
+  double sum_ = 0, count_ = 0;
+};
 
 // The first samples, as they come batch by batch.
 class Keeper {
@@ -75,6 +120,8 @@ class Agreement {
 struct Record {
   explicit Record(int64_t keep) : keeper(keep) {}
   std::vector<double> errors;  // mean squared, of each sample
+  BothErrors both;
+  RunningMean flux;
   double seconds = 0;
   bool diverged = false;
   bool features_failed = false;
@@ -87,6 +134,8 @@ struct Record {
 struct Truth {
   explicit Truth(int64_t keep) : keeper(keep) {}
   std::vector<double> powers;
+  BothErrors both;  // powers of both
+  RunningMean flux;
   FeatureAccumulator features;
   Agreement agreement;
   Keeper keeper;
@@ -98,8 +147,18 @@ struct Round {
   torch::Tensor noise;
   Conditions conditions;
   int64_t first_sample;
-  torch::Tensor expected;  // what errors are measured from
+  torch::Tensor exact;  // the reference's samples
+  View expected;        // what errors are measured from
 };
+
+std::vector<std::optional<bool>> verdicts_on(const torch::Tensor& shown, int64_t first,
+                                             const CompareOptions& options) {
+  return options.jury->verdicts(options.judged ? options.judged(shown, first) : shown, first);
+}
+
+torch::Tensor measured_mask(const CompareOptions& options) {
+  return options.decode && options.errors_of_decoded ? options.filled_decoded : options.filled;
+}
 
 // Runs work; whether it ended without anything becoming infinite.
 template <class Work>
@@ -125,14 +184,17 @@ void run_solver(const NsSolver& solver, const Round& round, const CompareOptions
     record.seconds += seconds_since(begun);
   });
   if (record.diverged) return;
-  const View view = view_of(x, options, round.first_sample < options.keep);
-  const auto errors = mean_squared_errors(view.measured, round.expected);
+  const int64_t first = round.first_sample;
+  const View view = view_of(x, options, first);
+  const auto errors =
+      filled_errors(view.measured, round.expected.measured, measured_mask(options), first);
   record.errors.insert(record.errors.end(), errors.begin(), errors.end());
+  record.both.add(x, round.exact, view, round.expected.shown, options, first);
+  if (options.joint_flux) record.flux.add(options.joint_flux(view.shown, first));
   record.keeper.add(view.shown);
   // Samples so far off that a classifier makes no numbers of them show nothing.
-  if (options.jury && !stays_finite([&] {
-        record.agreement.add(options.jury->verdicts(view.shown, round.first_sample));
-      })) {
+  if (options.jury &&
+      !stays_finite([&] { record.agreement.add(verdicts_on(view.shown, first, options)); })) {
     record.agreement.add(std::vector<std::optional<bool>>(errors.size(), false));
   }
   if (!options.features || record.features_failed) return;
@@ -141,17 +203,21 @@ void run_solver(const NsSolver& solver, const Round& round, const CompareOptions
 }
 
 // The truth of a batch, from what was computed or known of all.
-torch::Tensor expected_of(const torch::Tensor& samples, int64_t first_sample,
-                          const CompareOptions& options, Truth& truth) {
-  const View view = view_of(samples, options, first_sample < options.keep);
-  const auto powers = mean_squared_errors(view.measured, torch::zeros_like(view.measured));
+View expected_of(const torch::Tensor& samples, int64_t first, const CompareOptions& options,
+                 Truth& truth) {
+  const View view = view_of(samples, options, first);
+  const auto powers =
+      filled_errors(view.measured, torch::zeros_like(view.measured), measured_mask(options), first);
   truth.powers.insert(truth.powers.end(), powers.begin(), powers.end());
+  truth.both.add(samples, torch::zeros_like(samples), view, torch::zeros_like(view.shown), options,
+                 first);
+  if (options.joint_flux) truth.flux.add(options.joint_flux(view.shown, first));
   truth.keeper.add(view.shown);
-  if (options.jury) truth.agreement.add(options.jury->verdicts(view.shown, first_sample));
+  if (options.jury) truth.agreement.add(verdicts_on(view.shown, first, options));
   if (options.features && !options.reference_statistics) {
     truth.features.add(options.features(view.shown));
   }
-  return view.measured;
+  return view;
 }
 
 // Network calls a sample: guidance makes a second one wherever its weight is not zero, or where the
@@ -195,8 +261,8 @@ void add_psnr_by_guidance(const std::vector<Record>& records, const Conditions& 
   }
 }
 
-ComparisonRow summarise(const NamedSolver& contender, const Record& record,
-                        const std::vector<double>& powers, const CompareOptions& options) {
+ComparisonRow summarise(const NamedSolver& contender, const Record& record, const Truth& truth,
+                        const CompareOptions& options) {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   ComparisonRow row;
   row.name = contender.name;
@@ -207,7 +273,12 @@ ComparisonRow summarise(const NamedSolver& contender, const Record& record,
   row.psnr = row.snr = row.mse_low = row.mse_median = row.mse_high = row.seconds = kNan;
   if (record.diverged) return row;
   row.psnr = mean_psnr(record.errors, options.peak);
-  row.snr = mean_snr(record.errors, powers);
+  row.snr = mean_snr(record.errors, truth.powers);
+  if (options.snr_of_both) {
+    row.latent_snr = mean_snr(record.both.latent, truth.both.latent);
+    row.decoded_snr = mean_snr(record.both.decoded, truth.both.decoded);
+  }
+  row.joint_flux = record.flux.value();
   row.mse_low = quantile(record.errors, 0.05);
   row.mse_median = quantile(record.errors, 0.5);
   row.mse_high = quantile(record.errors, 0.95);
@@ -264,7 +335,11 @@ Comparison compare(const ModelPtr& model, const std::vector<NamedSolver>& conten
   std::vector<Record> records(contenders.size(), Record(options.keep));
   const auto work = [&](int64_t begin, int64_t end, const auto& report) {
     const auto exact = known.x.slice(0, begin, end).to(x0.device(), x0.scalar_type());
-    const Round round{field, x0.slice(0, begin, end), slice(conditions, begin, end), begin,
+    const Round round{field,
+                      x0.slice(0, begin, end),
+                      slice(conditions, begin, end),
+                      begin,
+                      exact,
                       expected_of(exact, begin, options, truth)};
     for (size_t k = 0; k < contenders.size(); ++k) {
       run_solver(contenders[k].solver, round, options, records[k]);
@@ -276,9 +351,10 @@ Comparison compare(const ModelPtr& model, const std::vector<NamedSolver>& conten
   Comparison result;
   result.reference_evaluations = known.evaluations.to(torch::kDouble).mean().item<double>();
   result.reference_agreement = truth.agreement.part();
+  result.reference_joint_flux = truth.flux.value();
   result.reference_samples = truth.keeper.samples();
   for (size_t k = 0; k < contenders.size(); ++k) {
-    result.rows.push_back(summarise(contenders[k], records[k], truth.powers, options));
+    result.rows.push_back(summarise(contenders[k], records[k], truth, options));
   }
   if (options.features) add_distances(records, truth, options, result);
   if (options.guidance.range) add_psnr_by_guidance(records, conditions, options, result);
