@@ -477,7 +477,7 @@ TEST_F(TorchScript, EveryDocumentedCardIsValid) {
     const std::string text = page.substr(at, page.find("```", at) - at);
     EXPECT_NO_THROW(parse_model_card(text, "model.json")) << text;
   }
-  EXPECT_EQ(found, 8);
+  EXPECT_EQ(found, 9);
 }
 
 TEST_F(TorchScript, RefusesImpossibleCombinations) {
