@@ -126,6 +126,7 @@ int parse_and_run(const std::vector<std::string>& arguments) {
   add_export_command(app);
   add_import_command(app);
   add_sample_command(app);
+  add_infill_command(app);
   add_compare_command(app);
   add_check_command(app);
   add_pairs_command(app);

@@ -95,21 +95,30 @@ class ImageDecoder : public AutoencoderHalf {
 
 }  // namespace
 
-Autoencoder::Autoencoder(const NetworkShape& shape, const AutoencoderOptions& options) {
-  if (shape.is_sound()) throw usage_error("the autoencoder is for images; the data holds sounds");
+Autoencoder::Autoencoder(std::vector<int64_t> latent_shape,
+                         std::shared_ptr<AutoencoderHalf> encoder,
+                         std::shared_ptr<AutoencoderHalf> decoder)
+    : latent_shape_(std::move(latent_shape)),
+      encoder_(register_module("encoder", std::move(encoder))),
+      decoder_(register_module("decoder", std::move(decoder))) {}
+
+std::shared_ptr<Autoencoder> make_autoencoder(const NetworkShape& shape,
+                                              const AutoencoderOptions& options) {
+  if (shape.is_sound()) {
+    throw usage_error("--network autoencoder is for images; of sounds, train an audio-codec");
+  }
   const int64_t factor = int64_t{1} << options.levels;
-  latent_shape_ = {options.latents};
+  std::vector<int64_t> latent_shape = {options.latents};
   for (const size_t side : {1, 2}) {
     if (shape.sample[side] % factor != 0) {
       throw bad_input("{} levels do not halve images of {}; choose fewer levels or another size",
                       options.levels, shape.sample[side]);
     }
-    latent_shape_.push_back(shape.sample[side] / factor);
+    latent_shape.push_back(shape.sample[side] / factor);
   }
-  encoder_ = register_module<AutoencoderHalf>(
-      "encoder", std::make_shared<ImageEncoder>(shape.sample[0], options));
-  decoder_ = register_module<AutoencoderHalf>(
-      "decoder", std::make_shared<ImageDecoder>(shape.sample[0], options));
+  return std::make_shared<Autoencoder>(latent_shape,
+                                       std::make_shared<ImageEncoder>(shape.sample[0], options),
+                                       std::make_shared<ImageDecoder>(shape.sample[0], options));
 }
 
 }  // namespace bespoke

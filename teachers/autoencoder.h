@@ -20,11 +20,12 @@ class AutoencoderHalf : public torch::nn::Module {
   virtual torch::Tensor forward(const torch::Tensor& x) = 0;
 };
 
-// Convolutions down to a latent image and up again. Latents are of any size and place until they
-// are measured: see LatentSpace.
+// An encoder and a decoder. Latents are of any size and place until they are measured: see
+// LatentSpace.
 class Autoencoder : public torch::nn::Module {
  public:
-  Autoencoder(const NetworkShape& shape, const AutoencoderOptions& options);
+  Autoencoder(std::vector<int64_t> latent_shape, std::shared_ptr<AutoencoderHalf> encoder,
+              std::shared_ptr<AutoencoderHalf> decoder);
 
   std::vector<int64_t> latent_shape() const { return latent_shape_; }
   AutoencoderHalf& encoder() { return *encoder_; }
@@ -34,5 +35,9 @@ class Autoencoder : public torch::nn::Module {
   std::vector<int64_t> latent_shape_;
   std::shared_ptr<AutoencoderHalf> encoder_, decoder_;
 };
+
+// Convolutions down to a latent image and up again.
+std::shared_ptr<Autoencoder> make_autoencoder(const NetworkShape& shape,
+                                              const AutoencoderOptions& options);
 
 }  // namespace bespoke

@@ -8,7 +8,8 @@
 namespace bespoke {
 
 // A small convolutional classifier whose last hidden layer serves as features for a Fréchet
-// distance.
+// distance. Sounds of kLeastSpectral samples or more it sees as images: how loud each of 32 bands
+// of pitch is over time.
 class Classifier : public torch::nn::Module {
  public:
   explicit Classifier(const NetworkShape& shape);
@@ -17,9 +18,13 @@ class Classifier : public torch::nn::Module {
 
   // Few, since a covariance needs more samples than there are features.
   static constexpr int64_t kFeatures = 64;
+  static constexpr int64_t kLeastSpectral = 1024;
 
  private:
-  bool is_sound_;
+  torch::Tensor as_image(const torch::Tensor& x) const;
+
+  bool is_sound_, by_spectrum_;
+  torch::Tensor basis_, bands_;  // of the spectrum
   std::vector<torch::nn::Conv2d> convolutions_;
   std::vector<torch::nn::GroupNorm> norms_;
   torch::nn::Linear hidden_ = nullptr, logits_ = nullptr;

@@ -76,6 +76,7 @@ Examples::Examples(const Dataset& dataset, torch::Device device,
 NetworkShape Examples::shape() const {
   NetworkShape shape{samples_.sizes().slice(1).vec(), classes_, words_, 0};
   if (shape.has_captions()) shape.tokens = labels_.size(1);
+  if (gaps_) shape.context = shape.sample[0] + 1;
   return shape;
 }
 

@@ -38,6 +38,9 @@ class Examples {
   Examples(const Dataset& dataset, torch::Device device,
            const std::optional<Captions>& captions = std::nullopt);
 
+  // A network of these fills gaps in them.
+  void leave_gaps() { gaps_ = true; }
+
   NetworkShape shape() const;
   int64_t count() const { return labels_.size(0); }
   // From LibTorch's generator of the device.
@@ -47,6 +50,7 @@ class Examples {
  private:
   torch::Tensor samples_, labels_;
   int64_t classes_ = 0, words_ = 0;
+  bool gaps_ = false;
 };
 
 }  // namespace bespoke

@@ -61,8 +61,8 @@ void save_in_half(const torch::jit::Module& recorded, const std::filesystem::pat
   write_file_atomically(path, stream.str());
 }
 
-nlohmann::ordered_json teacher_condition(const NetworkShape& shape,
-                                         const std::vector<std::string>& vocabulary) {
+nlohmann::ordered_json first_condition(const NetworkShape& shape,
+                                       const std::vector<std::string>& vocabulary) {
   if (shape.has_captions()) {
     return {{"name", "prompt"},
             {"shape", {shape.tokens}},
@@ -71,6 +71,17 @@ nlohmann::ordered_json teacher_condition(const NetworkShape& shape,
             {"vocabulary", vocabulary}};
   }
   return {{"name", "y"}, {"classes", shape.classes}, {"null", shape.null()}};
+}
+
+nlohmann::ordered_json teacher_conditions(const NetworkShape& shape,
+                                          const std::vector<std::string>& vocabulary) {
+  auto list = nlohmann::ordered_json::array();
+  list.push_back(first_condition(shape, vocabulary));
+  if (shape.fills_gaps()) {
+    list.push_back({{"name", kVisible}, {"shape", shape.sample}, {"null", "zeros"}});
+    list.push_back({{"name", kKnown}, {"shape", {1, shape.sample[1]}}, {"null", "zeros"}});
+  }
+  return list;
 }
 
 torch::Tensor example_batch(const std::vector<int64_t>& sample) {
@@ -85,7 +96,18 @@ void export_teacher(TeacherNetwork& network, const NetworkShape& shape,
                     const std::filesystem::path& path) {
   const torch::Tensor y = shape.has_captions() ? torch::zeros({2, shape.tokens}, torch::kLong)
                                                : torch::zeros({2}, torch::kLong);
-  const Tensors examples = {example_batch(shape.sample), torch::full({2}, 0.5), y};
+  Tensors examples = {example_batch(shape.sample), torch::full({2}, 0.5), y};
+  if (shape.fills_gaps()) {
+    examples.push_back(example_batch(shape.sample));
+    examples.push_back(example_batch({1, shape.sample[1]}));
+    save_in_half(
+        record(network, examples, {"x", "t", "y", kVisible, kKnown},
+               [&](const Tensors& in) {
+                 return network.forward(torch::cat({in[0], in[3], in[4]}, 1), in[1], in[2]);
+               }),
+        path);
+    return;
+  }
   save_in_half(record(network, examples, {"x", "t", "y"},
                       [&](const Tensors& in) { return network.forward(in[0], in[1], in[2]); }),
                path);
@@ -124,7 +146,7 @@ std::string teacher_card_text(const ModelCard& card, const NetworkShape& shape,
                                  {"prediction", to_string(card.prediction)},
                                  {"schedule", card.schedule->describe()},
                                  {"time", {{"convention", "noise-to-data"}}},
-                                 {"conditions", {teacher_condition(shape, vocabulary)}}};
+                                 {"conditions", teacher_conditions(shape, vocabulary)}};
   if (!card.name.empty()) json["name"] = card.name;
   if (card.input_scaling == InputScaling::edm) json["input_scaling"] = "edm";
   if (!card.licence.empty()) json["licence"] = card.licence;
@@ -136,6 +158,11 @@ std::string teacher_card_text(const ModelCard& card, const NetworkShape& shape,
                        {"sample_shape", card.decoder->sample_shape},
                        {"scale", card.decoder->scale},
                        {"shift", card.decoder->shift}};
+  }
+  if (card.encoder) {
+    json["encoder"] = {{"weights", card.encoder->weights.filename().string()},
+                       {"margin", card.encoder->margin},
+                       {"level", card.encoder->level}};
   }
   return json_text(json, 2) + "\n";
 }

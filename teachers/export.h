@@ -12,7 +12,8 @@
 namespace bespoke {
 
 // Writes networks as TorchScript, weights in half precision, by recording one call on the CPU; the
-// file runs on any device, in any precision and with any batch.
+// file runs on any device, in any precision and with any batch. One that fills gaps takes what is
+// known of the sample as two arguments behind the caption, kVisible and kKnown.
 void export_teacher(TeacherNetwork& network, const NetworkShape& shape,
                     const std::filesystem::path& path);
 // Its features, or the logits of its classes.

@@ -119,13 +119,17 @@ class Patches {
 class Transformer : public TeacherNetwork {
  public:
   Transformer(const NetworkShape& shape, const TransformerOptions& options)
-      : patches_(shape, options.patch), width_(options.width), channels_(shape.sample[0]) {
+      : patches_(shape, options.patch),
+        inputs_(with_context(shape), options.patch),
+        width_(options.width),
+        channels_(shape.sample[0]),
+        fills_gaps_(shape.fills_gaps()) {
     const auto hidden = static_cast<int64_t>(options.mlp_ratio * static_cast<double>(width_));
     condition_ = register_module("condition", std::make_shared<ConditionEmbedding>(width_, shape));
     if (shape.has_captions()) {
       caption_ = register_module("caption", std::make_shared<CaptionEmbedding>(width_, shape));
     }
-    enter_ = register_module("enter", nn::Linear(patches_.values(), width_));
+    enter_ = register_module("enter", nn::Linear(inputs_.values(), width_));
     positions_ =
         register_parameter("positions", 0.02 * torch::randn({1, patches_.count(), width_}));
     for (int64_t i = 0; i < options.depth; ++i) {
@@ -135,27 +139,51 @@ class Transformer : public TeacherNetwork {
     norm_ = register_module("norm", plain_norm(width_));
     modulation_ = register_module("modulation", zeroed(nn::Linear(width_, 2 * width_)));
     leave_ = register_module("leave", zeroed(nn::Linear(width_, patches_.values())));
-    skip_ = register_module("skip", zeroed(nn::Linear(width_, channels_)));
+    skip_ = register_module("skip", zeroed(nn::Linear(width_, (fills_gaps_ ? 3 : 1) * channels_)));
   }
 
   torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& t,
                         const torch::Tensor& y) override {
     const torch::Tensor condition = torch::silu(condition_->forward(t, y));
-    torch::Tensor tokens = enter_(patches_.take_apart(x)) + positions_;
+    torch::Tensor tokens = enter_(inputs_.take_apart(x)) + positions_;
     if (caption_) tokens = torch::cat({tokens, caption_->forward(y)}, 1);
     for (const auto& block : blocks_) tokens = block->forward(tokens, condition);
     if (caption_) tokens = tokens.slice(1, 0, patches_.count());
     const auto m = modulation_(condition).reshape({-1, 2, 1, width_}).unbind(1);
     const torch::Tensor out = patches_.put_together(leave_(modulate(norm_(tokens), m[0], m[1])));
-    std::vector<int64_t> gains(static_cast<size_t>(x.dim()), 1);
-    gains[0] = -1;
-    gains[1] = channels_;
-    return torch::addcmul(out, skip_(condition).reshape(gains), x);
+    const torch::Tensor gains = skip_(condition);
+    return fills_gaps_ ? add_known(out, x, gains)
+                       : torch::addcmul(out, per_channel(gains, x.dim()), x);
   }
 
  private:
-  Patches patches_;
+  static NetworkShape with_context(NetworkShape shape) {
+    shape.sample[0] += shape.context;
+    return shape;
+  }
+
+  torch::Tensor per_channel(const torch::Tensor& gains, int64_t dimensions) const {
+    std::vector<int64_t> sizes(static_cast<size_t>(dimensions), 1);
+    sizes[0] = -1;
+    sizes[1] = channels_;
+    return gains.reshape(sizes);
+  }
+
+  // Where the sample is known its velocity is a sum of it and of x, with weights of time alone.
+  torch::Tensor add_known(const torch::Tensor& out, const torch::Tensor& input,
+                          const torch::Tensor& gains) const {
+    const torch::Tensor x = input.slice(1, 0, channels_);
+    const torch::Tensor visible = input.slice(1, channels_, 2 * channels_);
+    const torch::Tensor known = input.slice(1, 2 * channels_, 2 * channels_ + 1);
+    const auto gain = [&](int64_t k) {
+      return per_channel(gains.slice(1, k * channels_, (k + 1) * channels_), 3);
+    };
+    return out + (gain(0) + gain(1) * known) * x + gain(2) * visible;
+  }
+
+  Patches patches_, inputs_;
   int64_t width_, channels_;
+  bool fills_gaps_;
   std::shared_ptr<ConditionEmbedding> condition_;
   std::shared_ptr<CaptionEmbedding> caption_;  // none where there are classes
   nn::Linear enter_ = nullptr, leave_ = nullptr, modulation_ = nullptr, skip_ = nullptr;

@@ -18,7 +18,7 @@ struct TransformerOptions {
 // (Peebles & Xie, "Scalable Diffusion Models with Transformers"). It adds its input, scaled by a
 // learned function of time and class, to what it returns, so that a small width need not carry all
 // of the noise through every block. The words of a caption are tokens beside the patches, which
-// attend to them.
+// attend to them. One that fills gaps sees what is known beside x in its patches.
 TeacherPtr make_transformer(const NetworkShape& shape, const TransformerOptions& options);
 
 }  // namespace bespoke

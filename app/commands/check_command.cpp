@@ -125,7 +125,7 @@ Conditions check_conditions(const OpenModel& open, const CheckCommandOptions& op
     const int64_t last = std::min(condition.classes, options.samples()) - 1;
     texts.push_back(fmt::format("{}=0-{}", condition.name, last));
   }
-  return read_conditions(open.card.conditions, texts, options.samples());
+  return read_conditions(open.card.conditions, texts, options.samples(), open.utterance_rows);
 }
 
 // As many real samples as asked for, spread over all there are; undefined without --data.
@@ -277,6 +277,7 @@ void add_check_command(CLI::App& app) {
       "  bespoke check model.json --data photos.zip\n"
       "  bespoke check model.json --cond text=prompts.safetensors --device cuda:0");
   command->add_option("MODEL", options->model.model, "a model card (model.json)")->required();
+  options->model.add_utterances_to(*command);
   options->model.add_running_to(*command);
   add_condition_options(*command, options->conditions,
                         "condition NAME=VALUE; default: every class in turn");

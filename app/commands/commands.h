@@ -13,6 +13,7 @@ void add_show_command(CLI::App& app);
 void add_export_command(CLI::App& app);
 void add_import_command(CLI::App& app);
 void add_sample_command(CLI::App& app);
+void add_infill_command(CLI::App& app);
 void add_pairs_command(CLI::App& app);
 void add_distill_command(CLI::App& app);
 void add_check_command(CLI::App& app);

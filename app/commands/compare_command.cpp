@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "bespoke/base/error.h"
+#include "bespoke/base/file.h"
 #include "bespoke/base/message.h"
 #include "bespoke/base/progress.h"
 #include "bespoke/base/text.h"
@@ -27,7 +28,9 @@
 #include "options/space_options.h"
 #include "runs/compare_cache.h"
 #include "runs/compare_report.h"
+#include "runs/compare_sounds.h"
 #include "runs/compare_tables.h"
+#include "runs/filled_gaps.h"
 #include "runs/real_data.h"
 #include "runs/team.h"
 
@@ -54,6 +57,7 @@ struct CompareCommandOptions {
   std::vector<std::string> judges;  // folders of classifiers
   CacheOptions cache;
   ReportOptions report;
+  std::string sounds;  // a folder for them
 };
 
 // The options as they apply to one of several solvers: files are finished, and only some methods
@@ -123,7 +127,8 @@ Pairs selection_pairs(const CompareCommandOptions& options, const OpenModel& ope
   source.seed = kSeed;
   source.count = kCount;
   source.tolerances = {options.tolerance, options.tolerance};
-  source.conditions = read_conditions(open.card.conditions, options.samples.conditions, kCount);
+  source.conditions = read_conditions(open.card.conditions, options.samples.conditions, kCount,
+                                      open.utterance_rows);
   if (const auto& range = open.guidance.range) {
     source.conditions[kGuidanceCondition] =
         guidance_weights(*range, static_cast<uint64_t>(kSeed), 0, kCount);
@@ -188,6 +193,7 @@ struct PreparedComparison {
   bool decoded = false;  // whether the errors are of what is decoded
   ChosenSamples chosen;
   Contenders contenders;
+  std::optional<FilledGaps> gaps;  // where they are filled
   std::optional<OpenFeatures> features;
   std::shared_ptr<const Jury> jury;  // null where nothing is judged
   TensorCache cache;
@@ -200,41 +206,50 @@ std::shared_ptr<const Jury> open_jury(const std::vector<std::string>& folders,
   if (chosen.prompts.empty()) {
     throw usage_error("--judge is for models that are told what to draw by --prompt or --prompts");
   }
+  std::vector<std::string> prompts = chosen.prompts;
+  if (open.utterances) {
+    const auto& sounds = open.utterances->sounds;
+    for (size_t i = 0; i < prompts.size(); ++i) prompts[i] = sounds[i % sounds.size()].said;
+  }
   std::vector<Judge> judges;
   for (const auto& folder : folders) judges.emplace_back(folder, open.device);
-  return std::make_shared<Jury>(std::move(judges), chosen.prompts);
+  return std::make_shared<Jury>(std::move(judges), prompts);
 }
 
-PreparedComparison prepare_comparison(const CompareCommandOptions& options,
-                                      std::vector<int64_t>& nfes) {
+void prepare_comparison(const CompareCommandOptions& options, std::vector<int64_t>& nfes,
+                        PreparedComparison& work) {
   options.features.check();
   options.report.check();
   if (!options.real.empty() && options.features.file.empty()) {
     throw usage_error("--real goes with --features, which the distance to real data is taken in");
   }
   if (!options.real.empty()) check_real(options.real);
-  PreparedComparison work;
   // Several processes would have to agree on what is there.
   if (team().size() == 1) work.cache = open_cache(options.cache);
   work.open = open_model(options.model);
   work.decoded = in_decoded_space(work.open, options.space);
+  if (!options.sounds.empty() && work.open.card.sample_rate == 0) {
+    throw usage_error("--sounds is for models of sounds, {} is none", work.open.name);
+  }
   work.chosen = choose_samples(work.open, options.samples);
+  if (work.open.utterances) work.gaps.emplace(work.open, work.chosen);
   work.jury = open_jury(options.judges, work.open, work.chosen);
   if (options.features.file.empty()) {
     work.contenders = find_contenders(options, work.open, nfes);
-    return work;
+    return;
   }
   work.features = open_features(options.features, work.open);
   require_enough_samples(work.chosen.count(), work.features->dimension,
                          fmt::format("--count {}", work.chosen.count()));
   work.contenders = find_contenders(options, work.open, nfes);
-  return work;
 }
 
 struct ComparisonResult {
   Comparison figures;
   bool cached_reference = false;
   int64_t real_count = 0;
+  // Of the recordings whose gaps are filled, for comparison.
+  std::optional<double> recorded_flux, recorded_agreement;
 };
 
 CompareOptions library_options(const PreparedComparison& work,
@@ -247,14 +262,17 @@ CompareOptions library_options(const PreparedComparison& work,
   result.peak = value_peak(work.open, work.decoded);
   result.latent_peak = value_peak(work.open, false);
   if (work.open.decoder) {
-    result.decode = [&](const torch::Tensor& x) { return work.open.decoder->decode(x); };
+    result.decode = [&](const torch::Tensor& x, int64_t) { return work.open.decoder->decode(x); };
+    result.snr_of_both = work.open.card.sample_rate > 0;
   }
   if (work.features) {
     result.features = [&](const torch::Tensor& x) { return (*work.features->extractor)(x); };
   }
   result.jury = work.jury;
   result.team = &team();
-  if (options.report.any()) result.keep = std::min(kReportSamples, work.chosen.count());
+  if (work.gaps) work.gaps->apply_to(result);
+  if (options.report.any() || !options.sounds.empty())
+    result.keep = std::min(kReportSamples, work.chosen.count());
   return result;
 }
 
@@ -296,6 +314,10 @@ ComparisonResult measure(const PreparedComparison& work, const CompareCommandOpt
         real_statistics(options.real, work.open, *work.features, work.cache, library.batch);
     result.real_count = library.real_statistics->count;
   }
+  if (work.gaps) {
+    result.recorded_flux = work.gaps->recorded_flux();
+    result.recorded_agreement = recorded_agreement(*work.gaps, library, work.chosen.count());
+  }
   result.cached_reference = find_reference(work, library);
   Progress progress("comparing");
   library.on_progress = [&](double done) { progress.update(done); };
@@ -307,11 +329,11 @@ ComparisonResult measure(const PreparedComparison& work, const CompareCommandOpt
 std::string psnr_title(const PreparedComparison& work, const ComparisonResult& result,
                        const CompareCommandOptions& options) {
   return fmt::format(
-      "PSNR in dB (peak-to-peak {:g}, {} space) against the reference ({:.0f} evaluations a "
+      "PSNR in dB (peak-to-peak {:g}, {} space{}) against the reference ({:.0f} evaluations a "
       "sample, tolerance {:g}){}{}\n{}",
       value_peak(work.open, work.decoded), work.decoded ? "decoded" : "sample",
-      result.figures.reference_evaluations, options.tolerance,
-      result.cached_reference ? " (cached)" : "",
+      work.gaps ? ", in the filled spans" : "", result.figures.reference_evaluations,
+      options.tolerance, result.cached_reference ? " (cached)" : "",
       options.details ? "" : ", by " + to_string(unit_of(result.figures)), work.chosen.title);
 }
 
@@ -340,13 +362,43 @@ std::string real_distance_title(const PreparedComparison& work, const Comparison
 }
 
 // Where samples are judged; empty otherwise.
-std::string render_agreement(const Comparison& figures, TableFormat format,
+std::string render_agreement(const ComparisonResult& result, TableFormat format,
                              const std::vector<int64_t>& nfes) {
+  const Comparison& figures = result.figures;
   if (!figures.reference_agreement) return "";
-  const std::string title = fmt::format(
-      "samples that show what their prompt says, in %, by {}; of the reference's {:.1f}",
-      to_string(unit_of(figures)), 100 * *figures.reference_agreement);
+  std::string title =
+      fmt::format("{}, in %, by {}; of the reference's {:.1f}",
+                  result.recorded_agreement ? "filled spans in which the right word is recognised"
+                                            : "samples that show what their prompt says",
+                  to_string(unit_of(figures)), 100 * *figures.reference_agreement);
+  if (result.recorded_agreement) {
+    title += fmt::format(", of the recordings' {:.1f}", 100 * *result.recorded_agreement);
+  }
   return "\n" + figures_by_cost(figures, nfes, agreement_cell).render(format, title);
+}
+
+// Of sounds: SNR of latents and waveforms, and what is heard at the joints; empty otherwise.
+std::string render_sound_figures(const PreparedComparison& work, const ComparisonResult& result,
+                                 TableFormat format, const std::vector<int64_t>& nfes) {
+  const Comparison& figures = result.figures;
+  const std::string where = work.gaps ? ", in the filled spans" : "";
+  const std::string unit = to_string(unit_of(figures));
+  std::string text;
+  const auto add = [&](const std::string& title, const std::optional<double> ComparisonRow::*part) {
+    const auto cell = [&](const ComparisonRow& row) { return decibel_cell(row, row.*part); };
+    text += "\n" + figures_by_cost(figures, nfes, cell).render(format, title + ", by " + unit);
+  };
+  if (work.open.decoder && work.open.card.sample_rate > 0) {
+    add("SNR in dB of the latents" + where, &ComparisonRow::latent_snr);
+    add("SNR in dB of the waveform" + where, &ComparisonRow::decoded_snr);
+  }
+  if (figures.reference_joint_flux) {
+    add(fmt::format("spectral flux at the joints in dB; the reference's {:.2f}, the recordings' "
+                    "{:.2f}",
+                    *figures.reference_joint_flux, result.recorded_flux.value_or(0)),
+        &ComparisonRow::joint_flux);
+  }
+  return text;
 }
 
 // Where each sample has its own w; empty otherwise.
@@ -385,17 +437,19 @@ std::string render_for_people(const PreparedComparison& work, const ComparisonRe
   };
   add(to_reference, &ComparisonRow::frechet_to_reference);
   add(to_real, &ComparisonRow::frechet_to_real);
-  return text + render_agreement(result.figures, format, nfes) +
-         render_by_guidance(result.figures, format);
+  return text + render_sound_figures(work, result, format, nfes) +
+         render_agreement(result, format, nfes) + render_by_guidance(result.figures, format);
 }
 
 void run_compare(const CompareCommandOptions& options) {
   const TableFormat format = parse_table_format(options.format);
   std::vector<int64_t> nfes = parse_integer_list(options.nfe, "--nfe");
   for (const int64_t nfe : nfes) check_nfe(nfe);
-  const PreparedComparison work = prepare_comparison(options, nfes);
+  PreparedComparison work;
+  prepare_comparison(options, nfes, work);
   from_first([&] {
     options.report.make_room();
+    if (!options.sounds.empty()) make_folders(options.sounds);
     return "";
   });
   const ComparisonResult result = measure(work, options);
@@ -403,15 +457,22 @@ void run_compare(const CompareCommandOptions& options) {
   fmt::print("{}", for_programs
                        ? all_figures(result.figures, work.chosen.title, false).render(format)
                        : render_for_people(work, result, options, format, nfes));
-  const ComparedModel compared = {
-      work.open,    work.chosen,      result.figures, work.contenders.files, work.contenders.notes,
-      work.decoded, options.tolerance};
+  const ComparedModel compared = {work.open,
+                                  work.chosen,
+                                  result.figures,
+                                  work.contenders.files,
+                                  work.contenders.notes,
+                                  work.decoded,
+                                  options.tolerance,
+                                  work.gaps ? &*work.gaps : nullptr};
   if (!for_programs && !work.contenders.notes.empty()) {
     fmt::print("\n{}\n", fmt::join(work.contenders.notes, "\n"));
   }
   const std::string finding = for_programs ? "" : headline(report_of_figures(compared));
   if (!finding.empty()) fmt::print("\n{}\n", finding);
-  if (options.report.any() && is_first()) write_reports(make_report(compared), options.report);
+  if (!is_first()) return;
+  if (options.report.any()) write_reports(make_report(compared), options.report);
+  if (!options.sounds.empty()) write_compared_sounds(compared, options.sounds);
 }
 
 }  // namespace
@@ -430,7 +491,9 @@ void add_compare_command(CLI::App& app) {
       "  bespoke compare --model model.json --solvers euler,midpoint,run/bns.solver.json "
       "--nfe 4-24+4 --report report.html\n"
       "  bespoke compare --model model.json --count 10000 --features inception.pt "
-      "--features-range 0,1 --features-size 299 --real images.zip");
+      "--features-range 0,1 --features-size 299 --real images.zip\n"
+      "  bespoke compare --model infill/model.json --utterances speech/seen --judge digits --nfe 8 "
+      "--report report.html");
   command
       ->add_option("--solvers", options->solvers,
                    fmt::format("comma-separated, each {}; 'best' is the catalogue's best at each "
@@ -442,6 +505,7 @@ void add_compare_command(CLI::App& app) {
   command->add_option("--tolerance", options->tolerance, "of the reference, relative and absolute")
       ->capture_default_str();
   options->model.add_to(*command);
+  options->model.add_utterances_to(*command);
   options->samples.add_to(*command);
   add_space_option(*command, options->space);
   options->solver.add_to(*command);
@@ -454,10 +518,14 @@ void add_compare_command(CLI::App& app) {
       "or a .safetensors or .npy file of samples");
   command->add_option("--judge", options->judges,
                       "folder of a 'bespoke train --network classifier': counts the samples that "
-                      "show what their prompts say; repeatable");
+                      "show what their prompts say, or of --utterances the spans in which it "
+                      "recognises what is \"said\"; repeatable");
   add_decode_option(*command);
   options->cache.add_to(*command);
   options->report.add_to(*command);
+  command->add_option("--sounds", options->sounds,
+                      "of a model of sounds: a folder for WAVs of the first samples, by the "
+                      "reference and by each solver from the same noise");
   add_format_option(*command, options->format);
   command->callback([options] { run_compare(*options); });
 }

@@ -85,22 +85,28 @@ ConditionDeal random_classes(const ConditionCard& condition, uint32_t stream,
 }
 
 // Rows are named by their content: a file of the same name may have changed.
-std::string describe_rows(const ConditionCard& condition, const std::string& value,
-                          const torch::Tensor& rows) {
-  if (!is_tensor_file(value) && !condition.is_text())
-    return fmt::format("{} = {} in turn", condition.name, value);
+std::string describe_content(const ConditionCard& condition, const torch::Tensor& rows) {
   const torch::Tensor plain = rows.contiguous();
   const std::string bytes(static_cast<const char*>(plain.data_ptr()), plain.nbytes());
   return fmt::format("{} from {} rows in turn (SHA-256 {})", condition.name, rows.size(0),
                      sha256(bytes));
 }
 
-// Class conditions are drawn unless the user says otherwise, and tensors are none.
-ConditionDeals deal_conditions(const std::vector<ConditionCard>& known,
-                               const std::vector<std::string>& texts, const PairPlan& plan) {
+std::string describe_rows(const ConditionCard& condition, const std::string& value,
+                          const torch::Tensor& rows) {
+  if (is_tensor_file(value) || condition.is_text()) return describe_content(condition, rows);
+  return fmt::format("{} = {} in turn", condition.name, value);
+}
+
+// Class conditions are drawn unless the user says otherwise, and tensors are those of --utterances
+// or none.
+ConditionDeals deal_conditions(const OpenModel& open, const std::vector<std::string>& texts,
+                               const PairPlan& plan) {
+  const std::vector<ConditionCard>& known = open.card.conditions;
   std::map<std::string, std::string> given;
   for (const auto& text : texts) {
     const auto [condition, value] = parse_condition(known, text);
+    refuse_beside(open.utterance_rows, condition->name);
     refuse_twice(given.count(condition->name) > 0, condition->name);
     given[condition->name] = value;
   }
@@ -113,13 +119,20 @@ ConditionDeals deal_conditions(const std::vector<ConditionCard>& known,
     ConditionDeal& deal = deals[condition.name];
     if (!condition.is_tensor() && random) {
       deal = random_classes(condition, kClassStream + static_cast<uint32_t>(i), plan);
+    } else if (const auto uttered = open.utterance_rows.find(condition.name);
+               uttered != open.utterance_rows.end()) {
+      deal.rows = uttered->second;
+      deal.policy = describe_content(condition, deal.rows);
     } else if (is_given) {
       deal.rows = condition_rows(condition, found->second);
       deal.policy = describe_rows(condition, found->second, deal.rows);
     } else if (condition.is_text()) {
       throw usage_error(
-          "the model draws what it is told; give --prompts FILE, with prompts of the kind that "
-          "the solver is for, one a line");
+          "{}", open.encoder
+                    ? "the model fills gaps; give --utterances FOLDER, with sounds of the kind "
+                      "that the solver is for"
+                    : "the model draws what it is told; give --prompts FILE, with prompts of "
+                      "the kind that the solver is for, one a line");
     } else {
       deal.rows = default_rows(condition);
       deal.policy = condition.name + " = none";
@@ -198,7 +211,7 @@ PairReport make_with_progress(const PairsCommandOptions& options, const OpenMode
 void report_pairs(const PairsCommandOptions& options, const OpenModel& open) {
   PairPlan plan = plan_of(options, open);
   check_plan(plan);
-  const ConditionDeals deals = deal_conditions(open.card.conditions, options.conditions, plan);
+  const ConditionDeals deals = deal_conditions(open, options.conditions, plan);
   plan.conditions = policy_of(deals);
   const auto begun = std::chrono::steady_clock::now();
   const PairReport report = make_with_progress(options, open, plan, deals);
@@ -243,7 +256,7 @@ MadePairs make_pairs_now(const OpenModel& open, int64_t batch,
   MadePairs made;
   made.plan = plan_of(options, open);
   check_plan(made.plan);
-  const ConditionDeals deals = deal_conditions(open.card.conditions, conditions, made.plan);
+  const ConditionDeals deals = deal_conditions(open, conditions, made.plan);
   made.plan.conditions = policy_of(deals);
   const ModelPtr model = guided_for(open, deals);
   const auto make = [&](Split split, const SplitPlan& plan) {
@@ -308,6 +321,7 @@ void add_pairs_command(CLI::App& app) {
       ->expected(0, 1)
       ->type_name("N");
   options->model.add_to(*command);
+  options->model.add_utterances_to(*command);
   command->add_option("-o,--output", options->output, "folder for the pairs")->required();
   command->callback([options] { report_pairs(*options, open_model(options->model)); });
 }

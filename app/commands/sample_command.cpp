@@ -126,6 +126,7 @@ void add_sample_command(CLI::App& app) {
   command->add_option("--tolerance", options->tolerance, "of the reference, relative and absolute")
       ->capture_default_str();
   options->model.add_to(*command);
+  options->model.add_utterances_to(*command);
   options->samples.add_to(*command);
   add_space_option(*command, options->space);
   options->solver.add_to(*command);

@@ -19,6 +19,8 @@
 #include "bespoke/measure/judge.h"
 #include "bespoke/model/guidance.h"
 #include "bespoke/model/torchscript.h"
+#include "bespoke/recipe/infill.h"
+#include "bespoke/report/spectrogram.h"
 #include "bespoke/sample/reference.h"
 #include "bespoke/tensor/errors.h"
 #include "commands/commands.h"
@@ -73,39 +75,66 @@ TrainOptions resolve_device(const TrainCommandOptions& options) {
   return train;
 }
 
-// Of the first classes or captions, a column each.
-torch::Tensor shown_conditions(const NetworkShape& shape, const std::optional<Captions>& captions) {
+// Of the first classes or captions, a column each; where gaps are filled, of the first sounds with
+// a third left out in the middle.
+Conditions shown_conditions(const Examples& examples) {
   constexpr int64_t kColumns = 10;
-  if (captions) return captions->tokens.slice(0, 0, kColumns);
-  return torch::arange(std::min(shape.classes, kColumns), torch::kLong);
+  const NetworkShape shape = examples.shape();
+  if (!shape.has_captions()) {
+    return {{"y", torch::arange(std::min(shape.classes, kColumns), torch::kLong)}};
+  }
+  const Batch first = examples.slice(0, std::min(kColumns, examples.count()));
+  Conditions conditions = {{"prompt", first.labels.cpu()}};
+  if (!shape.fills_gaps()) return conditions;
+  const int64_t frames = shape.sample[1];
+  const torch::Tensor known = torch::ones({first.samples.size(0), 1, frames});
+  known.slice(2, frames / 3, 2 * frames / 3).zero_();
+  conditions[kKnown] = known;
+  conditions[kVisible] = first.samples.cpu() * known;
+  return conditions;
+}
+
+Conditions null_conditions(const ModelCard& card) {
+  Conditions null;
+  for (const auto& condition : card.conditions) null[condition.name] = null_value(condition);
+  return null;
+}
+
+void write_shown_sounds(const ModelCard& card, const torch::Tensor& sounds,
+                        const std::filesystem::path& base) {
+  const auto rate = static_cast<int>(card.sample_rate);
+  std::vector<torch::Tensor> pictures;
+  for (int64_t i = 0; i < sounds.size(0); ++i) {
+    write_wav(fmt::format("{}-class{}.wav", base.string(), i), sounds[i], rate);
+    pictures.push_back(spectrogram_image(sounds[i].reshape({-1}), rate));
+  }
+  write_png(base.string() + ".png", torch::cat(pictures, 1));
 }
 
 // What the model makes of the same noise each time, a column for each condition. Solved roughly,
 // which the eye does not see.
-void write_sample_grid(const std::filesystem::path& card_file, const torch::Tensor& conditions,
+void write_sample_grid(const std::filesystem::path& card_file, const Conditions& conditions,
                        torch::Device device, const std::filesystem::path& base) {
-  constexpr int64_t kRows = 8;
   constexpr double kGuidance = 1, kTolerance = 1e-2;
   torch::NoGradGuard no_grad;
   const ModelCard card = read_model_card(card_file);
-  const int64_t columns = conditions.size(0), count = kRows * columns;
-  const ConditionCard& condition = card.conditions.front();
+  const int64_t columns = conditions.begin()->second.size(0);
+  const int64_t rows = card.sample_rate > 0 ? 1 : 8;
   const ModelPtr model = guided_model(load_torchscript(card, {device, torch::kFloat}), kGuidance,
-                                      {{condition.name, null_value(condition)}});
+                                      null_conditions(card));
+  const Conditions repeated = repeat(conditions, rows);
   ReferenceOptions options;
   options.tolerances = {kTolerance, kTolerance};
-  const torch::Tensor x =
-      reference(model, starting_noise(*model, 0, 0, count).to(device, torch::kFloat),
-                {{condition.name, repeat_rows(conditions, 0, count)}}, options)
+  torch::Tensor x =
+      reference(model, starting_noise(*model, 0, 0, rows * columns).to(device, torch::kFloat),
+                repeated, options)
           .x.to(torch::kCPU, torch::kFloat);
-  if (card.sample_rate == 0) {
-    const torch::Tensor images = card.decoder ? Decoder(*card.decoder, {}).decode(x) : x;
-    write_png(base.string() + ".png", image_grid(to_bytes(images, -1, 1), {columns, 2, 2}));
-    return;
-  }
-  for (int64_t i = 0; i < columns; ++i) {
-    write_wav(fmt::format("{}-class{}.wav", base.string(), i), x[i],
-              static_cast<int>(card.sample_rate));
+  if (card.encoder) x = with_known(x, repeated);
+  if (card.decoder) x = Decoder(*card.decoder, {}).decode(x);
+  if (card.sample_rate > 0) {
+    write_shown_sounds(card, x, base);
+  } else {
+    write_png(base.string() + ".png", image_grid(to_bytes(x, -1, 1), {columns, 2, 2}));
   }
 }
 
@@ -195,36 +224,54 @@ std::optional<Captions> captions_of(const TrainCommandOptions& options, const Da
   return captions;
 }
 
-// The data as the autoencoder encodes it, if there is one; the card gets its decoder.
+// The data as the autoencoder encodes it, if there is one; the card gets its halves.
 Dataset encoded(const TrainCommandOptions& options, const TrainOptions& train_options,
                 const Dataset& data, ModelCard& card) {
   if (options.latents.empty()) return data;
   constexpr double kRange = 4;  // standard deviations
   const LatentSpace space = read_latent_space(options.latents);
+  if (options.infill && space.sample_rate == 0) {
+    throw bad_input("{} is of images; --infill needs the folder of an audio-codec",
+                    options.latents);
+  }
+  if (data.sample_rate != space.sample_rate) {
+    throw bad_input("{} has sounds of {} Hz, the audio-codec {} is for {}", options.data.front(),
+                    data.sample_rate, options.latents, space.sample_rate);
+  }
   Dataset latents = data;
   latents.samples =
       encode_samples(space, Examples(data, train_options.device), train_options.device);
   card.decoder = space.decoder;
+  if (options.infill) card.encoder = space.encoder;
   card.least = -kRange;
   card.most = kRange;
   fmt::print("latents of {}\n", fmt::join(space.shape, "x"));
   return latents;
 }
 
-// Beside the model, so that its card finds it.
-void copy_decoder(ModelCard& card, const std::filesystem::path& folder) {
-  if (!card.decoder) return;
-  const auto weights = folder / "decoder.pt";
-  write_file_atomically(weights, read_file(card.decoder->weights));
-  card.decoder->weights = weights;
+// Beside the model, so that its card finds them.
+void copy_halves(ModelCard& card, const std::filesystem::path& folder) {
+  const auto copy = [&](std::filesystem::path& weights, const char* name) {
+    write_file_atomically(folder / name, read_file(weights));
+    weights = folder / name;
+  };
+  if (card.decoder) copy(card.decoder->weights, "decoder.pt");
+  if (card.encoder) copy(card.encoder->weights, "encoder.pt");
+}
+
+Loss teacher_loss(const TrainCommandOptions& options, const TrainOptions& train_options,
+                  const TeacherPtr& network, const ModelCard& card, const NetworkShape& shape) {
+  const auto loss = shape.fills_gaps() ? infilling_loss : denoising_loss;
+  return loss(network, card, shape, options.class_dropout, train_options.device,
+              train_options.dtype);
 }
 
 void train_teacher(const TrainCommandOptions& options, const TrainOptions& train_options,
                    const Dataset& data) {
   const std::optional<Captions> captions = captions_of(options, data);
   ModelCard card = card_to_train(options, data.sample_rate);
-  const Examples examples(encoded(options, train_options, data, card), train_options.device,
-                          captions);
+  Examples examples(encoded(options, train_options, data, card), train_options.device, captions);
+  if (options.infill) examples.leave_gaps();
   const NetworkShape shape = examples.shape();
   const TeacherPtr network = make_teacher(options, shape);
   const TeacherPtr averaged = make_teacher(options, shape);  // on the CPU, where it is recorded
@@ -241,17 +288,16 @@ void train_teacher(const TrainCommandOptions& options, const TrainOptions& train
         teacher_card_text(card, shape, captions ? captions->words : std::vector<std::string>()));
   };
   const auto show_samples = [&](int64_t step) {
-    write_sample_grid(card_file, shown_conditions(shape, captions), train_options.device,
+    write_sample_grid(card_file, shown_conditions(examples), train_options.device,
                       folder / fmt::format("samples-{:06d}", step));
   };
   const auto show = [&](const AdamWState& state, int64_t step) {
     write_model(state);
     show_samples(step);
   };
-  const Loss loss = denoising_loss(network, card, shape, options.class_dropout,
-                                   train_options.device, train_options.dtype);
+  const Loss loss = teacher_loss(options, train_options, network, card, shape);
   const FolderLock lock = claim(options, train_options);
-  copy_decoder(card, folder);
+  copy_halves(card, folder);
   const AdamWState state =
       train_with_progress(options, train_options, examples, {network, loss, show});
   write_model(state);
@@ -260,7 +306,12 @@ void train_teacher(const TrainCommandOptions& options, const TrainOptions& train
 }
 
 torch::Tensor reconstructed(Autoencoder& network, const torch::Tensor& x) {
-  return network.decoder().forward(network.encoder().forward(x));
+  constexpr int64_t kAtOnce = 32;
+  std::vector<torch::Tensor> parts;
+  for (const auto& part : x.split(kAtOnce)) {
+    parts.push_back(network.decoder().forward(network.encoder().forward(part)));
+  }
+  return torch::cat(parts);
 }
 
 // Originals above what comes back of them.
@@ -273,33 +324,72 @@ void write_reconstructions(Autoencoder& network, const Examples& examples,
   write_png(path, image_grid(to_bytes(both, -1, 1), {x.size(0), 2, 2}));
 }
 
-double reconstruction_psnr(Autoencoder& network, const Examples& examples) {
+// Of sounds in SNR, as they are measured everywhere.
+std::string reconstruction_quality(Autoencoder& network, const Examples& examples) {
   constexpr int64_t kMeasured = 512;
   torch::NoGradGuard no_grad;
   const torch::Tensor x = examples.slice(0, std::min(kMeasured, examples.count())).samples.cpu();
-  return mean_psnr(reconstructed(network, x), x);
+  const torch::Tensor back = reconstructed(network, x);
+  if (!examples.shape().is_sound()) return fmt::format("{:.1f} dB", mean_psnr(back, x));
+  return fmt::format("SNR {:.1f} dB", mean_snr(mean_squared_errors(back, x),
+                                               mean_squared_errors(x, torch::zeros_like(x))));
+}
+
+// Originals and what comes back of them, to be looked at or listened to.
+void show_reconstructions(Autoencoder& network, const Examples& examples, int sample_rate,
+                          const std::filesystem::path& folder) {
+  if (sample_rate == 0) {
+    write_reconstructions(network, examples, folder / "reconstructions.png");
+    return;
+  }
+  constexpr int64_t kHeard = 4;
+  torch::NoGradGuard no_grad;
+  const torch::Tensor x = examples.slice(0, std::min(kHeard, examples.count())).samples.cpu();
+  const torch::Tensor back = reconstructed(network, x);
+  std::vector<torch::Tensor> pictures;
+  for (int64_t i = 0; i < x.size(0); ++i) {
+    write_wav(folder / fmt::format("original-{}.wav", i), x[i], sample_rate);
+    write_wav(folder / fmt::format("reconstruction-{}.wav", i), back[i], sample_rate);
+    for (const auto& sound : {x[i], back[i]}) {
+      pictures.push_back(spectrogram_image(sound.mean(0), sample_rate));
+    }
+  }
+  write_png(folder / "reconstructions.png", torch::cat(pictures, 1));
+}
+
+std::shared_ptr<Autoencoder> make_halves(const TrainCommandOptions& options,
+                                         const NetworkShape& shape) {
+  if (options.is_codec()) {
+    CodecOptions codec = options.codec;
+    codec.latents = options.latent_channels.value_or(codec.latents);
+    return make_audio_codec(shape, codec);
+  }
+  AutoencoderOptions autoencoder = options.autoencoder;
+  autoencoder.latents = options.latent_channels.value_or(autoencoder.latents);
+  return make_autoencoder(shape, autoencoder);
 }
 
 void train_autoencoder(const TrainCommandOptions& options, const TrainOptions& train_options,
                        const Dataset& data, const std::optional<Dataset>& test) {
   const Examples examples(data, train_options.device);
   const NetworkShape shape = examples.shape();
-  const auto network = std::make_shared<Autoencoder>(shape, options.autoencoder);
-  const auto averaged = std::make_shared<Autoencoder>(shape, options.autoencoder);
-  fmt::print("autoencoder of {:.2f} million weights, latents of {}\n",
+  const auto network = make_halves(options, shape), averaged = make_halves(options, shape);
+  fmt::print("{} of {:.2f} million weights, latents of {}\n", options.network,
              1e-6 * static_cast<double>(weight_count(*network)),
              fmt::join(network->latent_shape(), "x"));
   const FolderLock lock = claim(options, train_options);
-  const AdamWState state =
-      train_with_progress(options, train_options, examples,
-                          {network, reconstruction_loss(network, train_options.dtype),
-                           [](const AdamWState&, int64_t) {}});
+  const Loss loss = options.is_codec() ? codec_loss(network, options.codec.hop(),
+                                                    train_options.device, train_options.dtype)
+                                       : reconstruction_loss(network, train_options.dtype);
+  const AdamWState state = train_with_progress(options, train_options, examples,
+                                               {network, loss, [](const AdamWState&, int64_t) {}});
   set_weights(*averaged, state.average.to(torch::kCPU));
   const std::filesystem::path folder = options.output;
   const Examples measured(test ? *test : data, torch::kCPU);
-  write_latent_space(*averaged, shape, Examples(data, torch::kCPU), folder);
-  try_to_show([&] { write_reconstructions(*averaged, measured, folder / "reconstructions.png"); });
-  fmt::print("{:.1f} dB on {} examples; wrote {}\n", reconstruction_psnr(*averaged, measured),
+  write_latent_space(*averaged, shape, Examples(data, torch::kCPU),
+                     {data.sample_rate, options.codec.margin()}, folder);
+  try_to_show([&] { show_reconstructions(*averaged, measured, data.sample_rate, folder); });
+  fmt::print("{} on {} examples; wrote {}\n", reconstruction_quality(*averaged, measured),
              test ? "test" : "training", (folder / "autoencoder.json").string());
 }
 
@@ -320,7 +410,7 @@ void train_classifier(const TrainCommandOptions& options, const TrainOptions& tr
   constexpr char kFeatures[] = "features.pt", kClassifier[] = "classifier.pt";
   export_features(*averaged, shape, folder / kFeatures);
   export_classifier(*averaged, shape, folder / kClassifier);
-  write_judge(folder, kClassifier, data.classes);
+  write_judge(folder, kClassifier, data.classes, shape.sample);
   if (test) {
     averaged->to(train_options.device);
     fmt::print(
@@ -358,7 +448,7 @@ void run_train(const TrainCommandOptions& options) {
   torch::manual_seed(options.train.seed);
   if (options.is_classifier()) {
     train_classifier(options, train_options, data, test);
-  } else if (options.is_autoencoder()) {
+  } else if (options.is_autoencoder() || options.is_codec()) {
     train_autoencoder(options, train_options, data, test);
   } else {
     train_teacher(options, train_options, data);
@@ -377,7 +467,10 @@ void add_train_command(CLI::App& app) {
       "  bespoke train --data photos.zip --flip --steps 20000 -o teacher\n"
       "  bespoke train --data photos --schedule vp --prediction noise --network unet -o teacher\n"
       "  bespoke train --data digits --network transformer --patch 40 -o speech\n"
-      "  bespoke train --data photos.zip --network classifier --test held-out.zip -o classifier");
+      "  bespoke train --data photos.zip --network classifier --test held-out.zip -o classifier\n"
+      "  bespoke train --data speech/train.safetensors --network audio-codec -o codec\n"
+      "  bespoke train --data speech/train.safetensors --captions speech/train.txt --latents codec "
+      "--infill -o infill");
   options->add_to(*command);
   command->callback([options] { run_train(*options); });
 }

@@ -76,17 +76,12 @@ torch::Tensor with_batch(const ConditionCard& condition, const torch::Tensor& te
 
 // One prompt, or a file of prompts, one a line.
 torch::Tensor prompt_rows(const ConditionCard& condition, const std::string& text) {
-  const Vocabulary vocabulary(condition.vocabulary);
-  const int64_t length = condition.shape.front();
-  std::vector<int64_t> tokens;
-  int64_t count = 0;
-  const bool file = !text.empty() && text.front() == kFileMark;
-  for (const auto& prompt : file ? read_prompts(text.substr(1)) : std::vector{text}) {
-    const auto row = vocabulary.tokens(prompt, length);
-    tokens.insert(tokens.end(), row.begin(), row.end());
-    ++count;
+  if (text.empty() || text.front() != kFileMark) return text_row(condition, text);
+  std::vector<torch::Tensor> rows;
+  for (const auto& prompt : read_prompts(text.substr(1))) {
+    rows.push_back(text_row(condition, prompt));
   }
-  return torch::tensor(tokens, torch::kLong).reshape({count, length});
+  return torch::cat(rows);
 }
 
 torch::Tensor read_rows(const ConditionCard& condition, const std::string& text) {
@@ -145,6 +140,17 @@ void refuse_twice(bool again, const std::string& name) {
   if (again) throw usage_error("--cond {}=... is given twice; give one of them", name);
 }
 
+void refuse_beside(const Conditions& rows, const std::string& name) {
+  if (rows.count(name) > 0) {
+    throw usage_error("--utterances says what {} is; leave out --cond {}=...", name, name);
+  }
+}
+
+torch::Tensor text_row(const ConditionCard& condition, const std::string& text) {
+  const auto tokens = Vocabulary(condition.vocabulary).tokens(text, condition.shape.front());
+  return torch::tensor(tokens, torch::kLong).unsqueeze(0);
+}
+
 torch::Tensor condition_rows(const ConditionCard& condition, const std::string& value) {
   const torch::Tensor rows = read_rows(condition, value);
   if (!condition.is_tensor()) check_classes(condition, rows);
@@ -164,17 +170,20 @@ torch::Tensor repeat_rows(const torch::Tensor& rows, int64_t begin, int64_t end)
 }
 
 Conditions read_conditions(const std::vector<ConditionCard>& known,
-                           const std::vector<std::string>& texts, int64_t count) {
+                           const std::vector<std::string>& texts, int64_t count,
+                           const Conditions& rows) {
   Conditions conditions;
+  for (const auto& [name, given] : rows) conditions[name] = repeat_rows(given, 0, count);
   for (const auto& text : texts) {
     const auto [condition, value] = parse_condition(known, text);
+    refuse_beside(rows, condition->name);
     refuse_twice(conditions.count(condition->name) > 0, condition->name);
     conditions[condition->name] = repeat_rows(condition_rows(*condition, value), 0, count);
   }
   for (const auto& condition : known) {
     if (conditions.count(condition.name) > 0) continue;
-    const torch::Tensor rows = default_rows(condition);
-    if (condition.is_tensor()) conditions[condition.name] = repeat_rows(rows, 0, count);
+    const torch::Tensor none = default_rows(condition);
+    if (condition.is_tensor()) conditions[condition.name] = repeat_rows(none, 0, count);
   }
   return conditions;
 }

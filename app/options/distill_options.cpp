@@ -119,6 +119,7 @@ void DistillCommandOptions::add_to(CLI::App& command) {
   command.add_option("--seed", seed, "of adam's batches")->capture_default_str();
   command.add_flag("--resume", resume, "go on with the run in the folder");
   model.add_to(command);
+  model.add_utterances_to(command);
   add_space_option(command, space);
   command.add_option("-o,--output", output, "folder of the run and its solvers")->required();
 }
@@ -141,8 +142,8 @@ std::vector<int64_t> DistillCommandOptions::nfes() const {
 }
 
 void DistillCommandOptions::check_numbers() const {
-  if (!pairs.empty() && !conditions.empty()) {
-    throw usage_error("--pairs brings its own conditions; leave out --cond");
+  if (!pairs.empty() && (!conditions.empty() || !model.utterances.empty())) {
+    throw usage_error("--pairs brings its own conditions; leave out --cond and --utterances");
   }
   if (!pairs.empty() && tolerance) {
     throw usage_error("--pairs brings its own tolerance; leave out --tolerance");

@@ -13,6 +13,8 @@
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
+#include "bespoke/base/json_checks.h"
+#include "bespoke/base/message.h"
 #include "bespoke/base/sha256.h"
 #include "bespoke/base/spec.h"
 #include "bespoke/base/text.h"
@@ -125,6 +127,28 @@ void open_card(const ModelOptions& options, OpenModel& open) {
   open.network = load_network(open.card, script);
   open.model = network_model(open.network, open.card);
   if (open.card.decoder) open.decoder = std::make_shared<Decoder>(*open.card.decoder, script);
+  if (open.card.encoder) open.encoder = std::make_shared<Encoder>(open.card, script);
+}
+
+// What the sounds are as conditions: the text of each, and what is heard around its gap.
+void open_utterances(const std::string& folder, OpenModel& open) {
+  if (folder.empty()) return;
+  if (!open.encoder) {
+    throw usage_error("--utterances is for models that fill gaps, {} does not", open.name);
+  }
+  const auto sounds = std::make_shared<GappedSounds>(read_gapped_sounds(folder, open.card));
+  for (const auto& note : sounds->notes) say("bespoke: {}: {}", folder, note);
+  open.utterance_rows = gap_conditions(sounds->windows(), *open.encoder, open.card);
+  for (const auto& condition : open.card.conditions) {
+    if (!condition.is_text()) continue;
+    std::vector<torch::Tensor> rows;
+    for (const auto& sound : sounds->sounds) {
+      rows.push_back(
+          read_checked(folder + "/" + sound.file, [&] { return text_row(condition, sound.text); }));
+    }
+    open.utterance_rows[condition.name] = torch::cat(rows);
+  }
+  open.utterances = sounds;
 }
 
 GuidanceWeight read_guidance(const ModelOptions& options) {
@@ -178,6 +202,8 @@ nlohmann::json describe_identity(const OpenModel& open) {
                        {"scale", card.decoder->scale},
                        {"shift", card.decoder->shift}};
   }
+  if (card.encoder)
+    json["encoder"] = {{"weights_sha256", sha256(read_file(card.encoder->weights))}};
   return json;
 }
 
@@ -256,6 +282,13 @@ void ModelOptions::add_to(CLI::App& command) {
   add_running_to(command);
 }
 
+void ModelOptions::add_utterances_to(CLI::App& command) {
+  command.add_option(
+      "--utterances", utterances,
+      "of a model that fills gaps: a folder of WAVs with a manifest.jsonl, a line "
+      "for each with \"file\", \"text\" and \"span\"; they are its conditions, in turn");
+}
+
 void ModelOptions::add_running_to(CLI::App& command) {
   command.add_option("--batch", batch, "samples computed at a time")->capture_default_str();
   command
@@ -309,6 +342,7 @@ OpenModel open_model(const ModelOptions& options) {
   } else {
     open_card(options, open);
   }
+  open_utterances(options.utterances, open);
   check_guidance(open);
   return open;
 }

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 #include "bespoke/model/model.h"
 #include "bespoke/model/torchscript.h"
 #include "bespoke/path/guidance_weight.h"
+#include "bespoke/recipe/gapped_sounds.h"
 #include "bespoke/solver/solver_file.h"
 
 namespace bespoke {
@@ -23,11 +25,14 @@ struct ModelOptions {
   std::string device = "auto";
   std::string guidance, guidance_scale;  // two ways to say one thing
   std::string guidance_interval;
+  std::string utterances;  // folder of sounds with gaps, for a model that fills them
   int64_t batch = 64;
   int threads = 0;
   bool one_by_one = false;
 
   void add_to(CLI::App& command);
+  // --utterances, where a command takes the conditions of many samples.
+  void add_utterances_to(CLI::App& command);
   // Only how it is run: --batch, --dtype, --device, --threads, --one-by-one.
   void add_running_to(CLI::App& command);
 };
@@ -40,6 +45,10 @@ struct OpenModel {
   std::string name;    // as the user gave it
   GuidanceWeight guidance;
   DecoderPtr decoder;  // null unless the card has one
+  EncoderPtr encoder;  // likewise
+  // The sounds of --utterances, and the conditions they are, a row for each; null without.
+  std::shared_ptr<const GappedSounds> utterances;
+  Conditions utterance_rows;
   torch::Device device = torch::kCPU;
   std::string precision;  // --dtype
   torch::ScalarType dtype = torch::kFloat;

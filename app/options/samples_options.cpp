@@ -87,12 +87,15 @@ torch::Tensor choose_weights(const SamplesOptions& options, const GuidanceRange&
 }
 
 // The noise in its own precision, with a name for each sample.
-torch::Tensor choose_noise(const SamplesOptions& options, const Model& model,
+torch::Tensor choose_noise(const SamplesOptions& options, const OpenModel& open,
                            std::vector<std::string>& labels) {
+  const Model& model = *open.model;
   if (!options.noise.empty()) return noise_from_file(options, model);
   if (!options.seeds.empty()) return noise_of_seeds(options, model, labels);
+  const int64_t usual =
+      open.utterances ? static_cast<int64_t>(open.utterances->sounds.size()) : kDefaultCount;
   return starting_noise(model, static_cast<uint64_t>(options.seed), 0,
-                        options.count == 0 ? kDefaultCount : options.count);
+                        options.count == 0 ? usual : options.count);
 }
 
 std::string origin(const SamplesOptions& options) {
@@ -126,7 +129,8 @@ void SamplesOptions::add_to(CLI::App& command) {
       "(class=0-9), or a tensor (text=FILE.safetensors[:KEY] or FILE.npy), one per "
       "sample or shared");
   command
-      .add_option("--count", count, "number of samples; default 64, or all of --seeds or --noise")
+      .add_option("--count", count,
+                  "number of samples; default 64, or all of --seeds, --noise or --utterances")
       ->check(positive_number());
   command.add_option("--seed", seed, "sample i starts from noise (seed, i)")->capture_default_str();
   command.add_option("--seeds", seeds,
@@ -139,12 +143,12 @@ void SamplesOptions::add_to(CLI::App& command) {
 ChosenSamples choose_samples(const OpenModel& open, const SamplesOptions& options) {
   check_samples(options);
   ChosenSamples chosen;
-  chosen.noise =
-      choose_noise(options, *open.model, chosen.labels).to(open.device, open.state_dtype());
+  chosen.noise = choose_noise(options, open, chosen.labels).to(open.device, open.state_dtype());
   for (int64_t i = static_cast<int64_t>(chosen.labels.size()); i < chosen.count(); ++i) {
     chosen.labels.push_back(fmt::format("{:06}", i));
   }
-  chosen.conditions = read_conditions(open.card.conditions, options.conditions, chosen.count());
+  chosen.conditions = read_conditions(open.card.conditions, options.conditions, chosen.count(),
+                                      open.utterance_rows);
   chosen.prompts = prompts_of(open.card.conditions, chosen.conditions);
   if (open.guidance.range) {
     chosen.conditions[kGuidanceCondition] =

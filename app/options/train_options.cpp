@@ -13,9 +13,9 @@ namespace {
 void add_network_options(CLI::App& command, TrainCommandOptions& options) {
   command
       .add_option("--network", options.network,
-                  "transformer over patches, unet, autoencoder (for --latents), or classifier "
-                  "(features for Fréchet distances)")
-      ->check(CLI::IsMember({"transformer", "unet", "autoencoder", "classifier"}))
+                  "transformer over patches, unet, autoencoder or audio-codec (for --latents), or "
+                  "classifier (features for Fréchet distances)")
+      ->check(CLI::IsMember({"transformer", "unet", "autoencoder", "audio-codec", "classifier"}))
       ->capture_default_str();
   auto& transformer = options.transformer;
   command.add_option("--patch", transformer.patch, "transformer: side of a patch")
@@ -35,7 +35,21 @@ void add_network_options(CLI::App& command, TrainCommandOptions& options) {
       ->capture_default_str();
   auto& unet = options.unet;
   auto& autoencoder = options.autoencoder;
-  command.add_option("--latent-channels", autoencoder.latents, "autoencoder: channels of a latent")
+  auto& codec = options.codec;
+  command
+      .add_option(
+          "--latent-channels", options.latent_channels,
+          fmt::format("autoencoder and audio-codec: channels of a latent (default: {} and {})",
+                      autoencoder.latents, codec.latents))
+      ->check(positive_number());
+  command.add_option("--codec-channels", codec.channels, "audio-codec: channels at full rate")
+      ->check(positive_number())
+      ->capture_default_str();
+  command
+      .add_option("--strides", codec.strides,
+                  "audio-codec: how much each level shortens a sound; 4,4,5 makes a frame of 80 "
+                  "samples")
+      ->delimiter(',')
       ->check(positive_number())
       ->capture_default_str();
   command.add_option("--levels", autoencoder.levels, "autoencoder: each halves height and width")
@@ -107,10 +121,13 @@ void TrainCommandOptions::add_to(CLI::App& command) {
   command.add_option("--data", data, "folder, zip or .safetensors of images or sounds; repeatable")
       ->required();
   command.add_option("--latents", latents,
-                     "folder of an autoencoder: train on what it makes of the data");
+                     "folder of an autoencoder or audio-codec: train on what it makes of the data");
   command.add_option("--captions", captions,
                      "transformer: a file with a caption a line, one for each image in its order, "
                      "instead of classes");
+  command.add_flag("--infill", infill,
+                   "fill gaps in sounds, with --latents and --captions: the model is given what is "
+                   "said and what is heard around the gap");
   add_decode_option(command);
   command.add_option("--size", size, "width of images or length of sounds (default: as they are)")
       ->check(positive_number());
@@ -120,7 +137,8 @@ void TrainCommandOptions::add_to(CLI::App& command) {
   add_loss_options(command, *this);
   add_training_options(command, train);
   command.add_option("--test", test,
-                     "classifier and autoencoder: data that it is tested on at the end");
+                     "classifier, autoencoder and audio-codec: data that it is tested on at the "
+                     "end");
   command
       .add_option("--grid-every", grid_every, "steps between sample grids (default: at the end)")
       ->check(positive_number());
@@ -142,13 +160,17 @@ void TrainCommandOptions::check() const {
                       train.steps);
   }
   if (!test.empty() && is_teacher()) {
-    throw usage_error("--test is for --network classifier and autoencoder");
+    throw usage_error("--test is for --network classifier, autoencoder and audio-codec");
   }
   if (!captions.empty() && network != "transformer") {
     throw usage_error("--captions is for --network transformer only");
   }
   if (!latents.empty() && !is_teacher()) {
     throw usage_error("--latents is for --network transformer and unet");
+  }
+  if (infill && (latents.empty() || captions.empty())) {
+    throw usage_error(
+        "--infill needs --latents, the folder of an audio-codec, and --captions, what is said");
   }
   if (!latents.empty() && (train.augment.flip || train.augment.shift > 0)) {
     throw usage_error("--flip and --shift are for images, not for their latents; leave them out");
@@ -186,9 +208,15 @@ nlohmann::json TrainCommandOptions::resolved() const {
   }
   if (is_autoencoder()) {
     json["autoencoder"] = {{"channels", autoencoder.channels},
-                           {"latents", autoencoder.latents},
+                           {"latents", latent_channels.value_or(autoencoder.latents)},
                            {"levels", autoencoder.levels}};
   }
+  if (is_codec()) {
+    json["codec"] = {{"channels", codec.channels},
+                     {"latents", latent_channels.value_or(codec.latents)},
+                     {"strides", codec.strides}};
+  }
+  if (infill) json["infill"] = true;
   if (is_teacher()) {
     json["schedule"] = schedule;
     json["prediction"] = prediction;

@@ -3,10 +3,12 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "bespoke/model/card.h"
+#include "teachers/audio_codec.h"
 #include "teachers/autoencoder.h"
 #include "teachers/trainer.h"
 #include "teachers/transformer.h"
@@ -17,14 +19,17 @@ namespace bespoke {
 // The options of `bespoke train`.
 struct TrainCommandOptions {
   std::vector<std::string> data;
-  std::string latents;   // folder of an autoencoder; none: the samples themselves
+  std::string latents;   // folder of an autoencoder or codec; none: the samples themselves
   std::string captions;  // none: the classes of the data
-  std::string test;      // of a classifier or autoencoder
+  bool infill = false;   // fills gaps in sounds
+  std::string test;      // of a classifier, autoencoder or codec
   int64_t size = 0;      // as the data has it
   std::string network = "transformer";
   TransformerOptions transformer;
   UNetOptions unet;
   AutoencoderOptions autoencoder;
+  CodecOptions codec;
+  std::optional<int64_t> latent_channels;  // none: as the two above have them
   std::string schedule = "fm-ot", prediction = "velocity";
   double class_dropout = 0.2;
   TrainOptions train;
@@ -40,7 +45,8 @@ struct TrainCommandOptions {
   void check() const;
   bool is_classifier() const { return network == "classifier"; }
   bool is_autoencoder() const { return network == "autoencoder"; }
-  bool is_teacher() const { return !is_classifier() && !is_autoencoder(); }
+  bool is_codec() const { return network == "audio-codec"; }
+  bool is_teacher() const { return !is_classifier() && !is_autoencoder() && !is_codec(); }
   // What they say of the result: all but the precision, which the device decides too.
   nlohmann::json resolved() const;
 };

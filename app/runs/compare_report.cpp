@@ -49,12 +49,15 @@ bool is_ambiguous(const ComparedModel& compared, const ComparisonRow& row, const
   return false;
 }
 
-// As a report calls it: files by their families where that says which, otherwise by their paths.
+}  // namespace
+
 std::string line_name(const ComparedModel& compared, const ComparisonRow& row) {
   const SolverFile* file = file_of(compared, row);
   if (file == nullptr) return row.name;
   return is_ambiguous(compared, row, *file) ? row.name : family_name(*file);
 }
+
+namespace {
 
 bool is_distilled(const ComparedModel& compared, const ComparisonRow& row) {
   const SolverFile* file = file_of(compared, row);
@@ -172,6 +175,9 @@ ReportGallery make_gallery(const ComparedModel& compared, const Report& report) 
   if (!prompts.empty()) {
     gallery.prompts.assign(prompts.begin(), prompts.begin() + gallery.reference.values.size(0));
   }
+  if (compared.gaps != nullptr) {
+    gallery.spans = compared.gaps->spans(0, gallery.reference.values.size(0));
+  }
   const ValueRange range = value_range(compared.open, compared.open.decoder != nullptr);
   gallery.least = range.least;
   gallery.most = range.most;
@@ -213,7 +219,8 @@ Report report_of_figures(const ComparedModel& compared) {
   Report report;
   report.model = compared.open.name;
   report.of =
-      fmt::format("{}, {} space.", compared.chosen.title, compared.decoded ? "decoded" : "sample");
+      fmt::format("{}, {} space{}.", compared.chosen.title, compared.decoded ? "decoded" : "sample",
+                  compared.gaps != nullptr ? ", in the filled spans" : "");
   report.peak = value_peak(compared.open, compared.decoded);
   report.reference_cost = compared.figures.reference_evaluations;
   if (unit_of(compared.figures) == CostUnit::network_calls) {

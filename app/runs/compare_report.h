@@ -9,6 +9,7 @@
 #include "bespoke/report/report.h"
 #include "options/model_options.h"
 #include "options/samples_options.h"
+#include "runs/filled_gaps.h"
 
 namespace bespoke {
 
@@ -21,10 +22,14 @@ struct ComparedModel {
   const std::vector<std::string>& notes;           // what to say of the rows, for people
   bool decoded;                                    // whether the errors are of what is decoded
   double tolerance;
+  const FilledGaps* gaps = nullptr;  // where they are filled
 };
 
 // How many samples of each solver a report shows.
 constexpr int64_t kReportSamples = 10;
+
+// As a report calls a row: files by their families where that says which, otherwise by their paths.
+std::string line_name(const ComparedModel& compared, const ComparisonRow& row);
 
 // Its figures alone: enough for a headline.
 Report report_of_figures(const ComparedModel& compared);

@@ -60,6 +60,25 @@ void add_bin_columns(const Comparison& comparison, std::vector<Table::Column>& c
   }
 }
 
+// Figures that only some comparisons have, each with a column of its own.
+struct OptionalFigure {
+  const char* column;
+  std::optional<double> ComparisonRow::*figure;
+};
+constexpr OptionalFigure kSoundFigures[] = {{"snr_latent_db", &ComparisonRow::latent_snr},
+                                            {"snr_decoded_db", &ComparisonRow::decoded_snr},
+                                            {"joint_flux_db", &ComparisonRow::joint_flux}};
+
+std::vector<OptionalFigure> sound_figures(const Comparison& comparison) {
+  std::vector<OptionalFigure> present;
+  for (const auto& one : kSoundFigures) {
+    const bool any = std::any_of(comparison.rows.begin(), comparison.rows.end(),
+                                 [&](const ComparisonRow& row) { return row.*one.figure; });
+    if (any) present.push_back(one);
+  }
+  return present;
+}
+
 // The reference as one of the solvers: at no distance from itself, at some from real data.
 ComparisonRow reference_row(const Comparison& comparison) {
   ComparisonRow row;
@@ -68,6 +87,7 @@ ComparisonRow reference_row(const Comparison& comparison) {
   row.psnr = row.snr = row.mse_low = row.mse_median = row.mse_high = row.seconds = NAN;
   row.frechet_to_real = comparison.reference_frechet_to_real;
   row.agreement = comparison.reference_agreement;
+  row.joint_flux = comparison.reference_joint_flux;
   return row;
 }
 
@@ -83,6 +103,12 @@ nlohmann::json agreement_cell(const ComparisonRow& row) {
   if (row.diverged) return "diverged";
   return row.agreement ? nlohmann::json(fmt::format("{:.1f}", 100 * *row.agreement))
                        : nlohmann::json();
+}
+
+nlohmann::json decibel_cell(const ComparisonRow& row, const std::optional<double>& decibels) {
+  if (row.diverged) return "diverged";
+  if (!decibels) return nullptr;
+  return std::isfinite(*decibels) ? nlohmann::json(*decibels) : nlohmann::json("exact");
 }
 
 nlohmann::json distance_cell(const ComparisonRow& row, const std::optional<double>& distance) {
@@ -162,11 +188,14 @@ Table all_figures(const Comparison& comparison, const std::string& title, bool f
                                         {"fd_ref", true},
                                         {"fd_real", true},
                                         {"agreement", true, 3}};
+  const auto of_sounds = sound_figures(comparison);
+  for (const auto& one : of_sounds) columns.push_back({one.column, true, 2});
   if (!for_people) add_bin_columns(comparison, columns);
   if (!for_people) columns.push_back({"of"});
   Table table(columns);
   const auto add = [&](const ComparisonRow& row) {
     auto cells = figure_cells(row, for_people);
+    for (const auto& one : of_sounds) cells.push_back(number_or_null(row.*one.figure));
     if (!for_people) {
       for (size_t i = 0; i < comparison.guidance_bins.size(); ++i) {
         const bool measured = i < row.psnr_by_guidance.size();  // the reference is not
@@ -177,7 +206,8 @@ Table all_figures(const Comparison& comparison, const std::string& title, bool f
     table.add_row(cells);
   };
   for (const auto& row : comparison.rows) add(row);
-  if (comparison.reference_frechet_to_real || comparison.reference_agreement) {
+  if (comparison.reference_frechet_to_real || comparison.reference_agreement ||
+      comparison.reference_joint_flux) {
     add(reference_row(comparison));
   }
   return table;

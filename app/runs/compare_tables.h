@@ -26,6 +26,7 @@ Table figures_by_cost(const Comparison& comparison, const std::vector<int64_t>& 
 nlohmann::json psnr_cell(const ComparisonRow& row);
 nlohmann::json latent_psnr_cell(const ComparisonRow& row);
 nlohmann::json agreement_cell(const ComparisonRow& row);
+nlohmann::json decibel_cell(const ComparisonRow& row, const std::optional<double>& decibels);
 nlohmann::json distance_cell(const ComparisonRow& row, const std::optional<double>& distance);
 
 // A row per solver and NFE and a column per bin of the samples' own guidance weights.

@@ -10,6 +10,7 @@
 #include "bespoke/base/psnr.h"
 #include "bespoke/base/random.h"
 #include "bespoke/base/team.h"
+#include "bespoke/base/time_span.h"
 #include "bespoke/distill/adam.h"
 #include "bespoke/distill/coefficients.h"
 #include "bespoke/distill/counts.h"

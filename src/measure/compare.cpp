@@ -32,15 +32,65 @@ bool measures_decoded(const CompareOptions& options) {
   return options.decode && options.errors_of_decoded;
 }
 
-View view_of(const torch::Tensor& x, const CompareOptions& options, bool kept) {
+View view_of(const torch::Tensor& x, const CompareOptions& options, int64_t first) {
   const bool errors_decoded = measures_decoded(options);
+  const bool looked_at = errors_decoded || options.features || options.jury ||
+                         options.snr_of_both || options.joint_flux || first < options.keep;
   // Decoding may cost as much as sampling: only where something looks at it.
-  if (!options.decode || !(errors_decoded || options.features || options.jury || kept))
-    return {x, x};
+  if (!options.decode || !looked_at) return {x, x};
   const torch::NoGradGuard no_grad;
-  const torch::Tensor decoded = options.decode(x);
+  const torch::Tensor decoded = options.decode(x, first);
   return {errors_decoded ? decoded : x, decoded};
 }
+
+// The mean squared difference of each sample, of what was filled in where there is such.
+std::vector<double> filled_errors(const torch::Tensor& x, const torch::Tensor& expected,
+                                  const torch::Tensor& filled, int64_t first) {
+  if (!filled.defined()) return mean_squared_errors(x, expected);
+  const torch::Tensor mask = filled.slice(0, first, first + x.size(0)).to(x.device());
+  const torch::Tensor whole = mask.expand_as(x).flatten(1).to(torch::kCPU, torch::kDouble);
+  const torch::Tensor parts = whole.mean(1).contiguous();
+  auto errors = mean_squared_errors(x * mask, expected * mask);
+  for (size_t i = 0; i < errors.size(); ++i) errors[i] /= parts.data_ptr<double>()[i];
+  return errors;
+}
+
+// Errors in both spaces of a latent model, or what they are relative to.
+struct BothErrors {
+  std::vector<double> latent, decoded;
+
+  void add(const torch::Tensor& x, const torch::Tensor& expected, const View& shown,
+           const torch::Tensor& expected_shown, const CompareOptions& options, int64_t first) {
+    if (!options.snr_of_both) return;
+    append(latent, filled_errors(x, expected, options.filled, first));
+    append(decoded, filled_errors(shown.shown, expected_shown, options.filled_decoded, first));
+  }
+
+ private:
+  static void append(std::vector<double>& all, const std::vector<double>& some) {
+    all.insert(all.end(), some.begin(), some.end());
+  }
+};
+
+// A mean over samples that come batch by batch; none of none.
+class RunningMean {
+ public:
+  void add(const std::vector<double>& values) {
+    for (const double value : values) sum_ += value;
+    count_ += static_cast<double>(values.size());
+  }
+  void add(const torch::Tensor& message) {
+    sum_ += message[0].item<double>();
+    count_ += message[1].item<double>();
+  }
+  torch::Tensor message() const { return torch::tensor({sum_, count_}, torch::kDouble); }
+  std::optional<double> value() const {
+    return count_ > 0 ? std::optional<double>(sum_ / count_) : std::nullopt;
+  }
+
+ private:
+  double sum_ = 0, count_ = 0;
+};
 
 // The first samples, as they come batch by batch.
 class Keeper {
@@ -88,6 +138,8 @@ struct Record {
   explicit Record(int64_t keep) : keeper(keep) {}
   std::vector<double> errors;         // mean squared, of each sample
   std::vector<double> latent_errors;  // likewise, where the errors are of what is decoded
+  BothErrors both;
+  RunningMean flux;
   double seconds = 0;
   bool diverged = false;
   bool features_failed = false;
@@ -100,6 +152,8 @@ struct Record {
 struct Truth {
   explicit Truth(int64_t keep) : keeper(keep) {}
   std::vector<double> powers;
+  BothErrors both;  // powers of both
+  RunningMean flux;
   FeatureAccumulator features;
   Agreement agreement;
   Keeper keeper;
@@ -117,38 +171,50 @@ void append(std::vector<double>& numbers, const torch::Tensor& message) {
 // What a member of a team measured, for the others. Shares lie in the order of ranks, so what they
 // list is put one after the other.
 std::vector<torch::Tensor> message_of(const Record& record) {
-  std::vector<torch::Tensor> tensors = {
-      message_of(record.errors), message_of(record.latent_errors),
-      message_of({record.seconds, double(record.diverged), double(record.features_failed)}),
-      record.agreement.message(), record.keeper.message()};
-  for (const auto& tensor : record.features.tensors()) tensors.push_back(tensor);
+  std::vector<torch::Tensor> tensors = record.features.tensors();
+  for (const auto& tensor :
+       {message_of(record.errors), message_of(record.latent_errors), message_of(record.both.latent),
+        message_of(record.both.decoded), record.flux.message(),
+        message_of({record.seconds, double(record.diverged), double(record.features_failed)}),
+        record.agreement.message(), record.keeper.message()}) {
+    tensors.push_back(tensor);
+  }
   return tensors;
 }
 
 void add(const std::vector<torch::Tensor>& message, Record& record) {
-  append(record.errors, message[0]);
-  append(record.latent_errors, message[1]);
-  const double* numbers = message[2].data_ptr<double>();
+  record.features.add({message[0], message[1], message[2]});
+  append(record.errors, message[3]);
+  append(record.latent_errors, message[4]);
+  append(record.both.latent, message[5]);
+  append(record.both.decoded, message[6]);
+  record.flux.add(message[7]);
+  const double* numbers = message[8].data_ptr<double>();
   record.seconds += numbers[0];
   record.diverged = record.diverged || numbers[1] != 0;
   record.features_failed = record.features_failed || numbers[2] != 0;
-  record.agreement.add(message[3]);
-  if (message[4].numel() > 0) record.keeper.add(message[4]);
-  record.features.add({message[5], message[6], message[7]});
+  record.agreement.add(message[9]);
+  if (message[10].numel() > 0) record.keeper.add(message[10]);
 }
 
 std::vector<torch::Tensor> message_of(const Truth& truth) {
-  std::vector<torch::Tensor> tensors = {message_of(truth.powers), truth.agreement.message(),
-                                        truth.keeper.message()};
-  for (const auto& tensor : truth.features.tensors()) tensors.push_back(tensor);
+  std::vector<torch::Tensor> tensors = truth.features.tensors();
+  for (const auto& tensor :
+       {message_of(truth.powers), message_of(truth.both.latent), message_of(truth.both.decoded),
+        truth.flux.message(), truth.agreement.message(), truth.keeper.message()}) {
+    tensors.push_back(tensor);
+  }
   return tensors;
 }
 
 void add(const std::vector<torch::Tensor>& message, Truth& truth) {
-  append(truth.powers, message[0]);
-  truth.agreement.add(message[1]);
-  if (message[2].numel() > 0) truth.keeper.add(message[2]);
-  truth.features.add({message[3], message[4], message[5]});
+  truth.features.add({message[0], message[1], message[2]});
+  append(truth.powers, message[3]);
+  append(truth.both.latent, message[4]);
+  append(truth.both.decoded, message[5]);
+  truth.flux.add(message[6]);
+  truth.agreement.add(message[7]);
+  if (message[8].numel() > 0) truth.keeper.add(message[8]);
 }
 
 // One batch of noise, with its truth.
@@ -157,9 +223,18 @@ struct Round {
   torch::Tensor noise;
   Conditions conditions;
   int64_t first_sample;
-  torch::Tensor exact;     // the reference's samples
-  torch::Tensor expected;  // the same as errors are measured from them
+  torch::Tensor exact;  // the reference's samples
+  View expected;        // what errors are measured from
 };
+
+std::vector<std::optional<bool>> verdicts_on(const torch::Tensor& shown, int64_t first,
+                                             const CompareOptions& options) {
+  return options.jury->verdicts(options.judged ? options.judged(shown, first) : shown, first);
+}
+
+torch::Tensor measured_mask(const CompareOptions& options) {
+  return measures_decoded(options) ? options.filled_decoded : options.filled;
+}
 
 // Runs work; whether it ended without anything becoming infinite.
 template <class Work>
@@ -185,18 +260,21 @@ void run_solver(const NsSolver& solver, const Round& round, const CompareOptions
     record.seconds += seconds_since(begun);
   });
   if (record.diverged) return;
-  const View view = view_of(x, options, round.first_sample < options.keep);
-  const auto errors = mean_squared_errors(view.measured, round.expected);
+  const int64_t first = round.first_sample;
+  const View view = view_of(x, options, first);
+  const auto errors =
+      filled_errors(view.measured, round.expected.measured, measured_mask(options), first);
   record.errors.insert(record.errors.end(), errors.begin(), errors.end());
   if (measures_decoded(options)) {
-    const auto latent = mean_squared_errors(x, round.exact);
+    const auto latent = filled_errors(x, round.exact, options.filled, first);
     record.latent_errors.insert(record.latent_errors.end(), latent.begin(), latent.end());
   }
+  record.both.add(x, round.exact, view, round.expected.shown, options, first);
+  if (options.joint_flux) record.flux.add(options.joint_flux(view.shown, first));
   record.keeper.add(view.shown);
   // Samples so far off that a classifier makes no numbers of them show nothing.
-  if (options.jury && !stays_finite([&] {
-        record.agreement.add(options.jury->verdicts(view.shown, round.first_sample));
-      })) {
+  if (options.jury &&
+      !stays_finite([&] { record.agreement.add(verdicts_on(view.shown, first, options)); })) {
     record.agreement.add(std::vector<std::optional<bool>>(errors.size(), false));
   }
   if (!options.features || record.features_failed) return;
@@ -205,17 +283,21 @@ void run_solver(const NsSolver& solver, const Round& round, const CompareOptions
 }
 
 // The truth of a batch, from what was computed or known of all.
-torch::Tensor expected_of(const torch::Tensor& samples, int64_t first_sample,
-                          const CompareOptions& options, Truth& truth) {
-  const View view = view_of(samples, options, first_sample < options.keep);
-  const auto powers = mean_squared_errors(view.measured, torch::zeros_like(view.measured));
+View expected_of(const torch::Tensor& samples, int64_t first, const CompareOptions& options,
+                 Truth& truth) {
+  const View view = view_of(samples, options, first);
+  const auto powers =
+      filled_errors(view.measured, torch::zeros_like(view.measured), measured_mask(options), first);
   truth.powers.insert(truth.powers.end(), powers.begin(), powers.end());
+  truth.both.add(samples, torch::zeros_like(samples), view, torch::zeros_like(view.shown), options,
+                 first);
+  if (options.joint_flux) truth.flux.add(options.joint_flux(view.shown, first));
   truth.keeper.add(view.shown);
-  if (options.jury) truth.agreement.add(options.jury->verdicts(view.shown, first_sample));
+  if (options.jury) truth.agreement.add(verdicts_on(view.shown, first, options));
   if (options.features && !options.reference_statistics) {
     truth.features.add(options.features(view.shown));
   }
-  return view.measured;
+  return view;
 }
 
 // Network calls a sample: guidance makes a second one wherever its weight is not zero, or where the
@@ -259,8 +341,8 @@ void add_psnr_by_guidance(const std::vector<Record>& records, const Conditions& 
   }
 }
 
-ComparisonRow summarise(const NamedSolver& contender, const Record& record,
-                        const std::vector<double>& powers, const CompareOptions& options) {
+ComparisonRow summarise(const NamedSolver& contender, const Record& record, const Truth& truth,
+                        const CompareOptions& options) {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   ComparisonRow row;
   row.name = contender.name;
@@ -274,7 +356,12 @@ ComparisonRow summarise(const NamedSolver& contender, const Record& record,
   if (measures_decoded(options)) {
     row.latent_psnr = mean_psnr(record.latent_errors, options.latent_peak);
   }
-  row.snr = mean_snr(record.errors, powers);
+  row.snr = mean_snr(record.errors, truth.powers);
+  if (options.snr_of_both) {
+    row.latent_snr = mean_snr(record.both.latent, truth.both.latent);
+    row.decoded_snr = mean_snr(record.both.decoded, truth.both.decoded);
+  }
+  row.joint_flux = record.flux.value();
   row.mse_low = quantile(record.errors, 0.05);
   row.mse_median = quantile(record.errors, 0.5);
   row.mse_high = quantile(record.errors, 0.95);
@@ -386,9 +473,10 @@ Comparison compare(const ModelPtr& model, const std::vector<NamedSolver>& conten
   Comparison result;
   result.reference_evaluations = known.evaluations.to(torch::kDouble).mean().item<double>();
   result.reference_agreement = truth.agreement.part();
+  result.reference_joint_flux = truth.flux.value();
   result.reference_samples = truth.keeper.samples();
   for (size_t k = 0; k < contenders.size(); ++k) {
-    result.rows.push_back(summarise(contenders[k], records[k], truth.powers, options));
+    result.rows.push_back(summarise(contenders[k], records[k], truth, options));
   }
   if (options.features) add_distances(records, truth, options, result);
   if (options.guidance.range) add_psnr_by_guidance(records, conditions, options, result);

@@ -47,9 +47,12 @@ Judge::Judge(const std::filesystem::path& folder, torch::Device device)
   }
   read_checked(source, [&] {
     const nlohmann::json json = parse_json(read_text_file(path), source, "it is written by train");
-    check_keys(json, {"format", "weights", "classes"}, {}, source);
+    check_keys(json, {"format", "weights", "classes"}, {"sample_shape"}, source);
     require(json["format"] == kJudgeFormat, source, "is not of a classifier");
     classes_ = class_words(json["classes"], source + ": classes");
+    for (const auto& size : json.value("sample_shape", nlohmann::json::array())) {
+      sample_shape_.push_back(whole_number(size, source + ": sample_shape", 1, int64_t{1} << 40));
+    }
     FeatureOptions options;
     options.device = device;
     logits_.emplace(folder / text_value(json["weights"], source + ": weights"), options);
@@ -87,9 +90,11 @@ std::vector<int64_t> Judge::seen_classes(const torch::Tensor& samples) const {
 }
 
 void write_judge(const std::filesystem::path& folder, const std::string& weights,
-                 const std::vector<std::string>& classes) {
-  const nlohmann::ordered_json json = {
+                 const std::vector<std::string>& classes,
+                 const std::vector<int64_t>& sample_shape) {
+  nlohmann::ordered_json json = {
       {"format", kJudgeFormat}, {"weights", weights}, {"classes", classes}};
+  if (!sample_shape.empty()) json["sample_shape"] = sample_shape;
   write_file_atomically(folder / kJudgeFile, json_text(json, 2) + "\n");
 }
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
 #include "bespoke/base/json_checks.h"
@@ -128,11 +130,50 @@ DecoderCard read_decoder(const json& decoder, const std::string& where,
   return card;
 }
 
+EncoderCard read_encoder(const json& encoder, const std::string& where,
+                         const std::filesystem::path& folder) {
+  check_keys(encoder, {"weights"}, {"weights_sha256", "margin", "level"}, where);
+  EncoderCard card;
+  card.weights = folder / text_value(encoder["weights"], where + ".weights");
+  if (encoder.contains("weights_sha256")) {
+    card.weights_sha256 = text_value(encoder["weights_sha256"], where + ".weights_sha256");
+  }
+  if (encoder.contains("margin")) {
+    card.margin = whole_number(encoder["margin"], where + ".margin", 0, kLargest);
+  }
+  if (encoder.contains("level")) card.level = number(encoder["level"], where + ".level");
+  require(card.level >= 0, where + ".level", "must not be negative");
+  return card;
+}
+
+// What a model that fills gaps must have beside its encoder: empty, or what is wrong.
+std::string encoder_problem(const ModelCard& card) {
+  const bool sounds = card.sample_rate > 0 && card.decoder && card.sample_shape.size() == 2;
+  if (!sounds || card.decoder->sample_shape.size() != 2 || card.decoder->sample_shape[0] != 1 ||
+      card.decoder->sample_shape[1] % card.sample_shape[1] != 0) {
+    return "encoder: is of a model of sounds, which has a \"sample_rate\", a \"sample_shape\" of "
+           "[channels, frames] and a \"decoder\" whose \"sample_shape\" is [1, length], with "
+           "frames of one length";
+  }
+  const auto has = [&](const std::string& name, const std::vector<int64_t>& shape) {
+    return std::any_of(card.conditions.begin(), card.conditions.end(), [&](const auto& condition) {
+      return condition.name == name && condition.shape == shape && !condition.integer;
+    });
+  };
+  if (!has(kVisible, card.sample_shape) || !has(kKnown, {1, card.sample_shape[1]})) {
+    return fmt::format(
+        "encoder: a model that fills gaps has the conditions \"{}\" of shape [{}, {}] and \"{}\" "
+        "of shape [1, {}]",
+        kVisible, card.sample_shape[0], card.sample_shape[1], kKnown, card.sample_shape[1]);
+  }
+  return "";
+}
+
 ModelCard read_card(const json& document, const std::filesystem::path& path) {
   const std::string source = path.string();
   check_keys(document, {"format", "weights", "sample_shape", "prediction", "schedule", "time"},
-             {"name", "weights_sha256", "value_range", "conditions", "decoder", "sample_rate",
-              "input_scaling", "licence", "source"},
+             {"name", "weights_sha256", "value_range", "conditions", "decoder", "encoder",
+              "sample_rate", "input_scaling", "licence", "source"},
              source);
   const auto folder = path.parent_path();
   ModelCard card;
@@ -159,6 +200,9 @@ ModelCard read_card(const json& document, const std::filesystem::path& path) {
   }
   if (document.contains("decoder")) {
     card.decoder = read_decoder(document["decoder"], source + ": decoder", folder);
+  }
+  if (document.contains("encoder")) {
+    card.encoder = read_encoder(document["encoder"], source + ": encoder", folder);
   }
   if (document.contains("sample_rate")) {
     card.sample_rate = whole_number(document["sample_rate"], source + ": sample_rate", 1, 10000000);
@@ -194,7 +238,7 @@ std::string combination_problem(const ModelCard& card) {
   if (card.sample_rate > 0 && output.size() > 2) {
     return "sample_rate: is for audio, whose samples are [length] or [channels, length]";
   }
-  return "";
+  return card.encoder ? encoder_problem(card) : "";
 }
 
 ModelCard parse_model_card(const std::string& text, const std::filesystem::path& path) {

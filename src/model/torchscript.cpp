@@ -115,4 +115,18 @@ torch::Tensor Decoder::decode(const torch::Tensor& latents) const {
   return output.element_size() < 4 ? output.to(torch::kFloat) : output;
 }
 
+Encoder::Encoder(const ModelCard& card, const TorchScriptOptions& options)
+    : latent_shape_(card.sample_shape),
+      scale_(card.decoder->scale),
+      shift_(card.decoder->shift),
+      module_(std::make_shared<ScriptModule>(card.encoder->weights, card.encoder->weights_sha256,
+                                             options)) {}
+
+torch::Tensor Encoder::encode(const torch::Tensor& sounds) const {
+  const torch::NoGradGuard no_grad;
+  const auto& options = module_->options();
+  const auto codes = module_->call({sounds.to(options.device, options.dtype)}, latent_shape_);
+  return ((codes.element_size() < 4 ? codes.to(torch::kFloat) : codes) - shift_) * scale_;
+}
+
 }  // namespace bespoke

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "bespoke/base/base64.h"
 #include "bespoke/base/error.h"
 #include "bespoke/io/image.h"
 #include "bespoke/io/png.h"
 #include "bespoke/io/wav.h"
+#include "bespoke/report/spectrogram.h"
 #include "sections.h"
 #include "template.h"
 
@@ -35,6 +37,10 @@ void check_gallery(const ReportGallery& gallery) {
   const auto prompts = static_cast<int64_t>(gallery.prompts.size());
   if (prompts != 0 && prompts != first.size(0)) {
     throw bad_input("a gallery of {} samples has {} prompts", first.size(0), prompts);
+  }
+  const auto spans = static_cast<int64_t>(gallery.spans.size());
+  if (spans != 0 && spans != first.size(0)) {
+    throw bad_input("a gallery of {} samples has {} spans", first.size(0), spans);
   }
 }
 
@@ -120,18 +126,37 @@ std::string image_gallery(const Report& report) {
                     gallery.error_factor, escape_html(report.of));
 }
 
+// What is heard, above what it looks like.
 std::string player(const ReportSamples& samples, int64_t index, const Report& report) {
+  const ReportGallery& gallery = report.gallery;
+  const auto place = static_cast<size_t>(index);
+  std::optional<TimeSpan> span;
+  if (!gallery.spans.empty()) span = gallery.spans[place];
+  const torch::Tensor sound = samples.values[index];
+  const std::string whose = fmt::format("sample {} of {}", index + 1, maker_of(samples, report));
+  const std::string picture =
+      image_html(spectrogram_image(sound.mean(0), gallery.sample_rate, span), "spectrogram",
+                 "Spectrogram of " + whose);
   return fmt::format(
-      "<audio controls preload=\"metadata\" aria-label=\"sample {} of {}\" src=\"{}\"></audio>",
-      index + 1, maker_of(samples, report),
-      data_uri("audio/wav", encode_wav(samples.values[index], report.gallery.sample_rate)));
+      "<div><audio controls preload=\"metadata\" aria-label=\"{}\" src=\"{}\"></audio>{}</div>",
+      whose, data_uri("audio/wav", encode_wav(sound, gallery.sample_rate)), picture);
+}
+
+// "Sample 3: three five two, 0.81 to 1.32 s filled".
+std::string sound_heading(const ReportGallery& gallery, int64_t index) {
+  const auto place = static_cast<size_t>(index);
+  std::string text = fmt::format("Sample {}", index + 1);
+  if (!gallery.prompts.empty()) text += ": " + escape_html(gallery.prompts[place]);
+  if (gallery.spans.empty()) return text;
+  return text + fmt::format(", {:.2f} to {:.2f} s filled", gallery.spans[place].from,
+                            gallery.spans[place].to);
 }
 
 std::string sound_gallery(const Report& report) {
   const ReportGallery& gallery = report.gallery;
   std::string html = "<figure><div class=\"sounds\">\n";
   for (int64_t i = 0; i < gallery.reference.values.size(0); ++i) {
-    html += fmt::format("<div class=\"sound\"><h3>Sample {}</h3>\n", i + 1);
+    html += fmt::format("<div class=\"sound\"><h3>{}</h3>\n", sound_heading(gallery, i));
     html += strip(gallery.reference, report, player(gallery.reference, i, report));
     for (const auto& samples : gallery.others) {
       html += strip(samples, report, player(samples, i, report));
@@ -139,9 +164,11 @@ std::string sound_gallery(const Report& report) {
     html += "</div>\n";
   }
   return html + fmt::format(
-                    "</div><figcaption>Each group starts from the same noise; {} Hz. "
+                    "</div><figcaption>Each group starts from the same noise; {} Hz. {}"
                     "{}</figcaption></figure>",
-                    gallery.sample_rate, escape_html(report.of));
+                    gallery.sample_rate,
+                    gallery.spans.empty() ? "" : "A bar marks what was filled in. ",
+                    escape_html(report.of));
 }
 
 }  // namespace

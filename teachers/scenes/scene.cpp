@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "bespoke/base/random.h"
+#include "teachers/choices.h"
 
 namespace bespoke {
 
@@ -13,24 +13,6 @@ namespace {
 constexpr uint32_t kSceneStream = 0x7363656E;
 constexpr size_t kChoices = 16;  // of a scene, at most
 constexpr double kSmall = 24, kLarge = 42, kMiddle = kSceneSize / 2.0;
-
-// The choices of one scene, one after another.
-class Choices {
- public:
-  Choices(uint64_t seed, uint64_t index)
-      : numbers_(uniform_numbers(seed ^ (index * 0x9E3779B97F4A7C15u), kSceneStream, kChoices)) {}
-
-  double number() { return numbers_.at(next_++); }
-  int64_t one_of(size_t count) {
-    return static_cast<int64_t>(number() * static_cast<double>(count));
-  }
-  bool with(double probability) { return number() < probability; }
-  double around(double middle, double spread) { return middle + spread * (2 * number() - 1); }
-
- private:
-  std::vector<double> numbers_;
-  size_t next_ = 0;
-};
 
 std::string with_article(const std::string& words) {
   const bool vowel = std::string("aeiou").find(words.front()) != std::string::npos;
@@ -239,7 +221,7 @@ bool is_kept_for_testing(int64_t thing, int64_t colour) {
 
 Scene draw_scene(uint64_t seed, uint64_t index, SceneSplit split) {
   constexpr double kAlone = 0.6, kAlike = 0.35;
-  Choices choices(seed, index);
+  Choices choices(seed, index, kSceneStream, kChoices);
   Scene scene;
   scene.colour = choices.one_of(background_colours().size());
   const int64_t thing = draw_thing(split, scene.colour, choices);

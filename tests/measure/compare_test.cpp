@@ -123,7 +123,7 @@ TEST_F(CompareTest, KeepsTheFirstSamplesDecoded) {
   options_.batch = 3;
   options_.errors_of_decoded = false;
   const auto plain = compare(model_, {contender("rk4", 16)}, x0_, {}, options_);
-  options_.decode = [](const torch::Tensor& x) { return 2 * x.slice(1, 0, 4); };
+  options_.decode = [](const torch::Tensor& x, int64_t) { return 2 * x.slice(1, 0, 4); };
   const auto decoded = compare(model_, {contender("rk4", 16)}, x0_, {}, options_);
   EXPECT_EQ(plain.rows[0].psnr, decoded.rows[0].psnr);
   EXPECT_EQ(plain.reference_samples.sizes(), torch::IntArrayRef({5, 6}));
@@ -140,7 +140,7 @@ TEST_F(CompareTest, ATeamFindsTheSameFigures) {
   options_.keep = 25;
   options_.batch = 8;
   options_.features = [](const torch::Tensor& x) { return x.slice(1, 0, 3); };
-  options_.decode = [](const torch::Tensor& x) { return 2 * x; };
+  options_.decode = [](const torch::Tensor& x, int64_t) { return 2 * x; };
   const std::vector<NamedSolver> list = {contender("euler", 4), exploding(), contender("rk4", 8)};
   const Comparison one = compare(model_, list, x0_, {}, options_);
   testing::ThreadTeam(3).run([&](Team& team) {
@@ -161,6 +161,36 @@ TEST_F(CompareTest, ATeamFindsTheSameFigures) {
       EXPECT_TRUE(torch::allclose(row.samples, alone.samples));
     }
   });
+}
+
+TEST_F(CompareTest, MeasuresOnlyWhatWasFilledIn) {
+  options_.batch = 7;
+  options_.keep = 40;
+  options_.errors_of_decoded = false;
+  options_.decode = [](const torch::Tensor& x, int64_t) { return 2 * x; };
+  options_.filled = torch::zeros({40, 6});
+  options_.filled.slice(1, 0, 2).fill_(1);
+  options_.filled.slice(0, 20).slice(1, 2, 3).fill_(1);  // another part of other samples
+  options_.filled_decoded = torch::ones({40, 1});
+  options_.snr_of_both = true;
+  options_.joint_flux = [](const torch::Tensor& shown, int64_t first) {
+    return std::vector<double>(static_cast<size_t>(shown.size(0)), first < 7 ? 1 : 2);
+  };
+  const Comparison result = compare(model_, {contender("midpoint", 8)}, x0_, {}, options_);
+  const ComparisonRow& row = result.rows[0];
+  const torch::Tensor error = (row.samples - result.reference_samples).to(torch::kDouble) / 2;
+  const torch::Tensor truth = result.reference_samples.to(torch::kDouble) / 2;
+  const auto snr = [](const torch::Tensor& errors, const torch::Tensor& truths) {
+    return (10 * (truths.square().sum(1) / errors.square().sum(1)).log10()).mean().item<double>();
+  };
+  EXPECT_NEAR(*row.latent_snr, snr(error * options_.filled, truth * options_.filled), 1e-3);
+  EXPECT_NEAR(*row.decoded_snr, snr(error, truth), 1e-3);
+  EXPECT_EQ(row.snr, *row.latent_snr);
+  const torch::Tensor mse =
+      (error * options_.filled).square().sum(1) / options_.filled.sum(1).to(torch::kDouble);
+  EXPECT_NEAR(row.psnr, (10 * (4 / mse).log10()).mean().item<double>(), 1e-3);
+  EXPECT_NEAR(*row.joint_flux, (7 * 1 + 33 * 2) / 40.0, 1e-12);
+  EXPECT_EQ(result.reference_joint_flux, row.joint_flux);
 }
 
 TEST_F(CompareTest, CountsBothCallsOfAGuidedEvaluation) {

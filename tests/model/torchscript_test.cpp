@@ -418,6 +418,36 @@ TEST_F(TorchScript, RefusesEachMistakeInACard) {
         d["decoder"] = {{"weights", "d.pt"}, {"sample_shape", {3}}, {"scale", 0}};
       },
       "decoder.scale");
+  refused(
+      [](json& d) {
+        d["encoder"] = {{"weights", "e.pt"}};
+      },
+      "encoder: is of a model of sounds");
+  const auto fill_gaps = [](json& d) {
+    d["sample_shape"] = {2, 16};
+    d["sample_rate"] = 8000;
+    d["decoder"] = {{"weights", "d.pt"}, {"sample_shape", {1, 1280}}};
+    d["encoder"] = {{"weights", "e.pt"}, {"margin", 3}, {"level", 0.1}};
+    d["conditions"] = {{{"name", "visible"}, {"shape", {2, 16}}, {"null", "zeros"}},
+                       {{"name", "known"}, {"shape", {1, 16}}, {"null", "zeros"}}};
+  };
+  json filler = good;
+  fill_gaps(filler);
+  EXPECT_EQ(parse_model_card(filler.dump(), "model.json").encoder->margin, 3);
+  const auto refused_filler = [&](const auto& change, const std::string& expected) {
+    refused(
+        [&](json& d) {
+          fill_gaps(d);
+          change(d);
+        },
+        expected);
+  };
+  refused_filler([](json& d) { d["encoder"].erase("weights"); }, "key \"weights\" is missing");
+  refused_filler([](json& d) { d["encoder"]["margin"] = -1; }, "encoder.margin");
+  refused_filler([](json& d) { d["encoder"]["level"] = -1; }, "encoder.level");
+  refused_filler([](json& d) { d["encoder"]["hop"] = 80; }, "hop");
+  refused_filler([](json& d) { d["conditions"].erase(1); }, "has the conditions \"visible\"");
+  refused_filler([](json& d) { d["decoder"]["sample_shape"] = {1, 1281}; }, "frames of one length");
   refused([](json& d) { d["sample_rate"] = 0; }, "sample_rate");
   refused([](json& d) { d["input_scaling"] = "unit"; }, "input_scaling");
 }
@@ -447,7 +477,7 @@ TEST_F(TorchScript, EveryDocumentedCardIsValid) {
     const std::string text = page.substr(at, page.find("```", at) - at);
     EXPECT_NO_THROW(parse_model_card(text, "model.json")) << text;
   }
-  EXPECT_EQ(found, 8);
+  EXPECT_EQ(found, 9);
 }
 
 TEST_F(TorchScript, RefusesImpossibleCombinations) {
@@ -499,6 +529,21 @@ def forward(self, x, time, y):
   json document = card("edm", {{"name", "edm"}}, {{"convention", "log-sigma"}});
   document["input_scaling"] = "edm";
   expect_same_samples(document, Prediction::edm, "karras", 1e-8);
+}
+
+TEST_F(TorchScript, EncodesToScaledAndShiftedLatents) {
+  save("def forward(self, x):\n    return x.reshape(x.size(0), 2, 3)\n");
+  ModelCard filler;
+  filler.sample_shape = {2, 3};
+  filler.decoder = DecoderCard();
+  filler.decoder->scale = 0.5;
+  filler.decoder->shift = 1;
+  filler.encoder = EncoderCard();
+  filler.encoder->weights = folder_ / "weights.pt";
+  const torch::Tensor x = torch::rand({4, 1, 6});
+  EXPECT_TRUE(torch::allclose(Encoder(filler, {}).encode(x), (x.reshape({4, 2, 3}) - 1) / 2));
+  filler.sample_shape = {3, 3};
+  expect_refused([&] { Encoder(filler, {}).encode(x); }, "the card says 4x3x3");
 }
 
 TEST_F(TorchScript, DecodesScaledAndShiftedLatents) {

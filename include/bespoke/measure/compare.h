@@ -25,11 +25,21 @@ struct CompareOptions {
   // sample's own weight, and figures are given by it too.
   GuidanceWeight guidance;
 
-  // What a latent model's samples decode to; null where they are images or sounds themselves.
-  std::function<torch::Tensor(const torch::Tensor&)> decode;
+  // What a latent model's samples, the first of them number `first`, decode to; null where they are
+  // images or sounds themselves.
+  std::function<torch::Tensor(const torch::Tensor& x, int64_t first)> decode;
   bool errors_of_decoded = true;   // whether the errors are those of what is decoded
   double peak = kUnitPeak;         // peak-to-peak range of what the errors are of
   double latent_peak = kUnitPeak;  // of the latents, whose errors are then told beside them
+
+  // Of samples that were filled in: 1 where they were, 0 where they were given, [count, ...] as
+  // samples are and as they decode to, with sizes of 1 where all values are alike. Errors are of
+  // what was filled in alone; undefined: of everything.
+  torch::Tensor filled, filled_decoded;
+  bool snr_of_both = false;  // of latents and of what they decode to, as sounds are measured
+
+  // Of each sample, decoded, how its spectrum changes where a gap was filled; null: not measured.
+  std::function<std::vector<double>(const torch::Tensor& shown, int64_t first)> joint_flux;
 
   // Of samples, decoded where they can be; null: no Fréchet distances.
   FeatureFunction features;
@@ -38,6 +48,8 @@ struct CompareOptions {
 
   // Of samples drawn by prompts, decoded where they can be; null: none are judged.
   std::shared_ptr<const Jury> jury;
+  // What the jury is shown of them; null: all.
+  std::function<torch::Tensor(const torch::Tensor& shown, int64_t first)> judged;
 
   // What is known already from the same x0; none: computed.
   std::optional<ReferenceResult> reference;
@@ -64,6 +76,8 @@ struct ComparisonRow {
   // Where there are features: to the reference's samples, and to the real data. None also where
   // the samples are so far off that their features are not finite.
   std::optional<double> frechet_to_reference, frechet_to_real;
+  std::optional<double> latent_snr, decoded_snr;  // where both are asked for
+  std::optional<double> joint_flux;               // mean over the samples, decibels
   std::optional<double> agreement;       // of the judged samples, the part that shows what is said
   std::vector<double> psnr_by_guidance;  // of the samples in each bin; NaN where there is none
   torch::Tensor samples;  // the first `keep`, decoded where they can be, float32 on the CPU
@@ -76,7 +90,8 @@ struct Comparison {
   // What the model itself leaves: no solver of it can be expected to come nearer to real data.
   std::optional<double> reference_frechet_to_real;
   std::optional<double> reference_agreement;  // a solver can hardly do better than the model
-  torch::Tensor reference_samples;            // as ComparisonRow's samples
+  std::optional<double> reference_joint_flux;
+  torch::Tensor reference_samples;  // as ComparisonRow's samples
 };
 
 // How near each solver's samples come to the model's own, from the same noise x0 [count, ...]. A

@@ -40,6 +40,17 @@ struct DecoderCard {
   double least = -1, most = 1;        // its value range
 };
 
+// What turns a sound into a latent, of a model that fills gaps in sounds: latent =
+// (encoder(sound) - shift) scale, with the decoder's numbers. Such a model has the conditions
+// kVisible, the latent of what is heard, zero in the gap, and kKnown, 1 where it is heard.
+struct EncoderCard {
+  std::filesystem::path weights;
+  std::string weights_sha256;
+  int64_t margin = 0;  // frames on either side of a gap that the encoder sees the gap in
+  double level = 0;    // root mean square that sounds are brought to; 0: they are left as they are
+};
+constexpr char kVisible[] = "visible", kKnown[] = "known";
+
 // model.json, beside the weights: what the network is and how it is called.
 struct ModelCard {
   std::string name;
@@ -54,6 +65,7 @@ struct ModelCard {
   InputScaling input_scaling = InputScaling::none;
   std::vector<ConditionCard> conditions;
   std::optional<DecoderCard> decoder;  // of a latent model
+  std::optional<EncoderCard> encoder;  // of a model that fills gaps
   int64_t sample_rate = 0;             // of audio, in Hz; 0 for everything else
   std::string licence, source;
 };

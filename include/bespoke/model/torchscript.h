@@ -62,4 +62,18 @@ class Decoder {
 };
 using DecoderPtr = std::shared_ptr<const Decoder>;
 
+// The encoder of a model that fills gaps in sounds: [batch, 1, length] -> [batch, latent ...],
+// float32 or wider. The card must have one.
+class Encoder {
+ public:
+  Encoder(const ModelCard& card, const TorchScriptOptions& options);
+  torch::Tensor encode(const torch::Tensor& sounds) const;
+
+ private:
+  std::vector<int64_t> latent_shape_;
+  double scale_, shift_;
+  NetworkPtr module_;
+};
+using EncoderPtr = std::shared_ptr<const Encoder>;
+
 }  // namespace bespoke

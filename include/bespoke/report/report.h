@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "bespoke/base/time_span.h"
 #include "bespoke/report/training_curve.h"
 #include "bespoke/solver/ns_solver.h"
 
@@ -53,6 +54,7 @@ struct ReportGallery {
   double least = -1, most = 1;        // the values shown black and white; of images
   double error_factor = 8;            // error maps show |difference| / (most - least) times this
   int sample_rate = 0;                // in Hz; of sound
+  std::vector<TimeSpan> spans;        // what was filled in of each sound; empty: all was made
 };
 
 // Everything on the page. Texts are plain: they are escaped where they are put in.
