@@ -24,11 +24,13 @@ TEST(Spectrum, OfAToneIsAtItsPitch) {
 }
 
 TEST(Spectrum, KeepsTheDimensionsBeforeTime) {
+  torch::manual_seed(0);
   const torch::Tensor x = torch::randn({2, 3, 400});
   const torch::Tensor all = power_spectrum(x, fourier_basis(64), 16);
   EXPECT_EQ(all.size(0), 2);
   EXPECT_EQ(all.size(1), 3);
-  EXPECT_TRUE(torch::allclose(all[1][2], power_spectrum(x[1][2], fourier_basis(64), 16)));
+  const torch::Tensor one = power_spectrum(x[1][2], fourier_basis(64), 16);
+  EXPECT_LT((all[1][2] - one).abs().max().item<double>(), 1e-4 * one.max().item<double>());
 }
 
 TEST(Spectrum, MelBandsCoverAllPitchesAndWiden) {
