@@ -425,8 +425,9 @@ std::string render_for_people(const PreparedComparison& work, const ComparisonRe
   const std::string unit = to_string(unit_of(result.figures));
   std::string text = figures_by_cost(result.figures, nfes, psnr_cell).render(format, title);
   if (work.decoded) {
-    text += "\n" + figures_by_cost(result.figures, nfes, latent_psnr_cell)
-                       .render(format, latent_title(work, unit));
+    const auto cell = [](const ComparisonRow& row) { return decibel_cell(row, row.latent_psnr); };
+    text +=
+        "\n" + figures_by_cost(result.figures, nfes, cell).render(format, latent_title(work, unit));
   }
   const auto add = [&](const std::string& heading,
                        const std::optional<double> ComparisonRow::*distance) {

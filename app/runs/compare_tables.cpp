@@ -47,13 +47,6 @@ std::vector<nlohmann::json> figure_cells(const ComparisonRow& row, bool for_peop
           number_or_null(row.agreement)};
 }
 
-// None where it is not a number: a bin without samples.
-nlohmann::json decibels_cell(const ComparisonRow& row, double psnr) {
-  if (row.diverged) return "diverged";
-  if (std::isnan(psnr)) return nullptr;
-  return std::isfinite(psnr) ? nlohmann::json(psnr) : nlohmann::json("exact");
-}
-
 void add_bin_columns(const Comparison& comparison, std::vector<Table::Column>& columns) {
   for (const auto& bin : comparison.guidance_bins) {
     columns.push_back({fmt::format("psnr_db_w_{:g}_to_{:g}", bin.from, bin.to), true, 2});
@@ -93,11 +86,7 @@ ComparisonRow reference_row(const Comparison& comparison) {
 
 }  // namespace
 
-nlohmann::json psnr_cell(const ComparisonRow& row) { return decibels_cell(row, row.psnr); }
-
-nlohmann::json latent_psnr_cell(const ComparisonRow& row) {
-  return decibels_cell(row, row.latent_psnr.value_or(NAN));
-}
+nlohmann::json psnr_cell(const ComparisonRow& row) { return decibel_cell(row, row.psnr); }
 
 nlohmann::json agreement_cell(const ComparisonRow& row) {
   if (row.diverged) return "diverged";
@@ -107,7 +96,7 @@ nlohmann::json agreement_cell(const ComparisonRow& row) {
 
 nlohmann::json decibel_cell(const ComparisonRow& row, const std::optional<double>& decibels) {
   if (row.diverged) return "diverged";
-  if (!decibels) return nullptr;
+  if (!decibels || std::isnan(*decibels)) return nullptr;
   return std::isfinite(*decibels) ? nlohmann::json(*decibels) : nlohmann::json("exact");
 }
 
@@ -168,7 +157,7 @@ Table figures_by_guidance(const Comparison& comparison) {
   Table table(columns);
   for (const auto& row : comparison.rows) {
     std::vector<nlohmann::json> cells = {row.name, row.nfe};
-    for (const double psnr : row.psnr_by_guidance) cells.push_back(decibels_cell(row, psnr));
+    for (const double psnr : row.psnr_by_guidance) cells.push_back(decibel_cell(row, psnr));
     table.add_row(cells);
   }
   return table;

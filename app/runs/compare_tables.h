@@ -24,8 +24,8 @@ using FigureCell = std::function<nlohmann::json(const ComparisonRow&)>;
 Table figures_by_cost(const Comparison& comparison, const std::vector<int64_t>& nfes,
                       const FigureCell& cell);
 nlohmann::json psnr_cell(const ComparisonRow& row);
-nlohmann::json latent_psnr_cell(const ComparisonRow& row);
 nlohmann::json agreement_cell(const ComparisonRow& row);
+// None where there is no number: a bin without samples.
 nlohmann::json decibel_cell(const ComparisonRow& row, const std::optional<double>& decibels);
 nlohmann::json distance_cell(const ComparisonRow& row, const std::optional<double>& distance);
 

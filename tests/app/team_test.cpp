@@ -83,14 +83,17 @@ TEST_F(TeamCommand, MakesPairsAndComparesAsOneDoes) {
 
 TEST_F(TeamCommand, GoesOnWithAnotherNumberOfProcesses) {
   const std::string command = "distill " + kTeamModel + "--nfe 3 --samples 16 -o ";
+  // With its whole path, so that no process of another test is taken for one of these.
+  const std::string folder = (folder_ / "run").string();
   ASSERT_EQ(run(command + "one").code, 0);
   // Killed in the middle: the others end too, and what is stored goes on with three.
   const std::string kill =
       "while ! test -s run/nfe-03/log.jsonl; do sleep 0.02; done; "
-      "pkill -KILL -n -f '" BESPOKE_BINARY " distill'";
+      "pkill -KILL -n -f 'distill.*-o " +
+      folder + "$'";
   std::system(("cd '" + folder_.string() + "' && (" + kill + ") &").c_str());
-  together(2, command + "run");
-  const Outcome outcome = together(3, command + "run --resume");
+  together(2, command + folder);
+  const Outcome outcome = together(3, command + folder + " --resume");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   expect_same_solver("one", "run");
 }
