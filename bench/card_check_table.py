@@ -8,6 +8,7 @@ Prints a row of a Markdown table per card, then every mistake that was missed or
 another key. True cards must never be refused; the exit code is 1 if one was."""
 
 import argparse
+import concurrent.futures
 import copy
 import json
 import os
@@ -54,9 +55,9 @@ def changed(card, key, value):
 
 def check(options, folder, card, seed):
     """(verdict, keys named): fits, warned, refused or the exit code."""
-    path = os.path.join(folder, "model.json")
-    with open(path, "w") as file:
+    with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".json", delete=False) as file:
         json.dump(card, file)
+    path = file.name
     command = [options.bespoke, "check", path, "--seed", str(seed)] + options.more
     run = subprocess.run(command, capture_output=True, text=True)
     said = re.search(r"with (.*) its denoising error", run.stderr)
@@ -78,19 +79,22 @@ def row_of(options, path, misses):
     name = card.get("name", os.path.basename(here))
     true = {"fits": 0, "warned": 0, "refused": 0}
     wrong = {"refused": 0, "warned": 0, "other key": 0, "missed": 0}
-    with tempfile.TemporaryDirectory() as folder:
-        for seed in range(options.seeds):
-            true[check(options, folder, card, seed)[0]] += 1
-        for key, what, mistake in mistakes(card):
-            for seed in range(options.wrong_seeds):
-                verdict, keys = check(options, folder, mistake, seed)
-                outcome = verdict if key in keys else "other key"
-                if verdict == "fits":
-                    outcome = "missed"
-                wrong[outcome] += 1
-                if outcome in ("missed", "other key"):
-                    named = ", ".join(sorted(keys)) or "no key"
-                    misses.append(f"{name}, {what}, seed {seed}: {verdict}, names {named}")
+    wrong_cards = [(key, what, mistake, seed) for key, what, mistake in mistakes(card)
+                   for seed in range(options.wrong_seeds)]
+    with tempfile.TemporaryDirectory() as folder, \
+            concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        verdicts = pool.map(lambda seed: check(options, folder, card, seed), range(options.seeds))
+        found = pool.map(lambda wrong: check(options, folder, wrong[2], wrong[3]), wrong_cards)
+        for verdict, _ in verdicts:
+            true[verdict] += 1
+        for (key, what, _, seed), (verdict, keys) in zip(wrong_cards, found):
+            outcome = verdict if key in keys else "other key"
+            if verdict == "fits":
+                outcome = "missed"
+            wrong[outcome] += 1
+            if outcome in ("missed", "other key"):
+                named = ", ".join(sorted(keys)) or "no key"
+                misses.append(f"{name}, {what}, seed {seed}: {verdict}, names {named}")
     path_name = f"{card['prediction']}, {card['schedule']['name']}"
     figures = list(true.values()) + list(wrong.values())
     print(f"| {name} | {path_name} | " + " | ".join(map(str, figures)) + " |", flush=True)
@@ -104,6 +108,7 @@ def main():
     parser.add_argument("--bespoke", default="build/release/bespoke", help="the program")
     parser.add_argument("--seeds", type=int, default=20, help="of every true card")
     parser.add_argument("--wrong-seeds", type=int, default=1, help="of every wrong one")
+    parser.add_argument("--jobs", type=int, default=1, help="checks at a time")
     parser.add_argument("--count", help="passed on")
     parser.add_argument("--data", help="passed on")
     parser.add_argument("--threads", help="passed on")

@@ -11,13 +11,11 @@ namespace {
 
 constexpr int64_t kFine = 32;  // pixels, of images that are looked at pixel by pixel
 
-// From -1 to 1 along an axis of x, in a channel of its own.
+// From -1 to 1 along an axis of x, in a channel of its own. Made of x itself, for a recording would
+// keep the device and the batch of anything else.
 torch::Tensor places_along(int64_t axis, const torch::Tensor& x) {
-  std::vector<int64_t> sizes(4, 1);
-  sizes[static_cast<size_t>(axis)] = x.size(axis);
-  // Added to zeros instead of expanded, for a recording would keep the size of its own batch.
-  return torch::zeros_like(x.slice(1, 0, 1)) +
-         torch::linspace(-1, 1, x.size(axis), x.options()).reshape(sizes);
+  const double between = static_cast<double>(std::max<int64_t>(x.size(axis) - 1, 1)) / 2;
+  return (torch::ones_like(x.slice(1, 0, 1)).cumsum(axis) - 1) / between - 1;
 }
 
 constexpr int64_t kSpectralWindow = 256, kSpectralHop = 128, kBands = 32;

@@ -16,9 +16,8 @@
 #include "commands/commands.h"
 #include "options/condition_options.h"
 #include "options/decode_options.h"
+#include "options/drawing_options.h"
 #include "options/model_options.h"
-#include "options/number_checks.h"
-#include "options/solver_options.h"
 
 namespace bespoke {
 
@@ -26,15 +25,10 @@ using namespace detail;
 
 namespace {
 
-constexpr char kExactly[] = "reference";
-
 struct InfillCommandOptions {
   ModelOptions model;
-  SolverOptions solver;
+  DrawingOptions drawing;
   std::string audio, span, text;
-  std::string name = "midpoint";
-  int nfe = 0;  // 0: the solver's own, or 8
-  double tolerance = 1e-5;
   int64_t seed = 0;
   std::string picture, output;
 };
@@ -66,12 +60,12 @@ torch::Tensor draw_latent(const InfillCommandOptions& options, const OpenModel& 
   const ModelPtr model = guided(open, conditions);
   const torch::Tensor noise = starting_noise(*open.model, static_cast<uint64_t>(options.seed), 0, 1)
                                   .to(open.device, open.state_dtype());
-  if (options.name == kExactly) {
-    return reference_in_batches(model, noise, conditions, {options.tolerance, options.tolerance},
-                                {})
+  if (options.drawing.exactly()) {
+    return reference_in_batches(model, noise, conditions,
+                                {options.drawing.tolerance, options.drawing.tolerance}, {})
         .x;
   }
-  const NsSolver solver = resolve(options.name, options.nfe, open.field(), options.solver).at();
+  const NsSolver solver = options.drawing.chosen(open.field());
   return sample_in_batches(solver, VelocityField(model), noise, conditions, {});
 }
 
@@ -101,8 +95,8 @@ void run_infill(const InfillCommandOptions& options) {
   if (!options.picture.empty()) {
     write_png(options.picture, spectrogram_image(filled, sound.sample_rate, span));
   }
-  fmt::print("{}\n{}: filled {:g}-{:g} s of {} with \"{}\"\nwrote {}\n", open.title(), options.name,
-             span.from, span.to, options.audio, options.text, options.output);
+  fmt::print("{}\n{}: filled {:g}-{:g} s of {} with \"{}\"\nwrote {}\n", open.title(),
+             options.drawing.name, span.from, span.to, options.audio, options.text, options.output);
 }
 
 }  // namespace
@@ -126,20 +120,10 @@ void add_infill_command(CLI::App& app) {
                    "what is said in the model's window around the span, the span included, in "
                    "words that the model knows")
       ->required();
-  command
-      ->add_option("--solver", options->name,
-                   fmt::format("{}, or 'reference' (adaptive RK45)", kSolverNames))
-      ->capture_default_str();
-  command
-      ->add_option("--nfe", options->nfe,
-                   "model evaluations to spend; default 8, or the only solver of a file")
-      ->check(positive_number());
-  command->add_option("--tolerance", options->tolerance, "of the reference, relative and absolute")
-      ->capture_default_str();
+  options->drawing.add_to(*command);
   command->add_option("--seed", options->seed, "of the noise that the span is made from")
       ->capture_default_str();
   options->model.add_to(*command);
-  options->solver.add_to(*command);
   add_decode_option(*command);
   command->add_option("--spectrogram", options->picture,
                       "also a picture of the result, the span marked: a PNG file");

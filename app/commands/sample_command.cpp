@@ -12,10 +12,9 @@
 #include "bespoke/sample/in_batches.h"
 #include "bespoke/version.h"
 #include "commands/commands.h"
+#include "options/drawing_options.h"
 #include "options/model_options.h"
-#include "options/number_checks.h"
 #include "options/samples_options.h"
-#include "options/solver_options.h"
 #include "options/space_options.h"
 #include "runs/sample_output.h"
 
@@ -25,15 +24,10 @@ using namespace detail;
 
 namespace {
 
-constexpr char kReference[] = "reference";
-
 struct SampleCommandOptions {
   ModelOptions model;
   SamplesOptions samples;
-  SolverOptions solver;
-  std::string name = "midpoint";
-  int nfe = 0;  // 0: the solver's own, or 8
-  double tolerance = 1e-5;
+  DrawingOptions drawing;
   std::string output, space;
 };
 
@@ -45,7 +39,7 @@ struct Draw {
 };
 
 Draw draw(const SampleCommandOptions& options, const OpenModel& open, const ChosenSamples& chosen) {
-  const bool by_reference = options.name == kReference;
+  const bool by_reference = options.drawing.exactly();
   Progress progress(by_reference ? "reference" : "sampling");
   Batching batching;
   batching.batch = options.model.batch;
@@ -54,11 +48,12 @@ Draw draw(const SampleCommandOptions& options, const OpenModel& open, const Chos
     say("bespoke: out of memory, going on with --batch {}", batch);
   };
   if (by_reference) {
-    const auto result = reference_in_batches(chosen.model, chosen.noise, chosen.conditions,
-                                             {options.tolerance, options.tolerance}, batching);
+    const auto result =
+        reference_in_batches(chosen.model, chosen.noise, chosen.conditions,
+                             {options.drawing.tolerance, options.drawing.tolerance}, batching);
     return {result.x, result.evaluations.to(torch::kDouble).mean().item<double>()};
   }
-  const NsSolver solver = resolve(options.name, options.nfe, open.field(), options.solver).at();
+  const NsSolver solver = options.drawing.chosen(open.field());
   return {sample_in_batches(solver, VelocityField(chosen.model), chosen.noise, chosen.conditions,
                             batching),
           static_cast<double>(solver.nfe()), solver.guides_itself() ? solver.shape().calls() : 0};
@@ -92,7 +87,7 @@ void run_sample(const SampleCommandOptions& options) {
   if (decoded) output.decoded = decode_all(open, drawn.samples, options.model.batch);
   output.parameters = {{"Software", "bespoke " BESPOKE_VERSION},
                        {"model", chosen.title},
-                       {"solver", options.name},
+                       {"solver", options.drawing.name},
                        {"evaluations", fmt::format("{:g}", drawn.evaluations)}};
   std::string cost = fmt::format("{:.1f} evaluations each", drawn.evaluations);
   if (drawn.network_calls > 0) {
@@ -100,7 +95,7 @@ void run_sample(const SampleCommandOptions& options) {
     output.parameters["network calls"] = fmt::format("{}", drawn.network_calls);
   }
   const auto written = write_samples(options.output, open, chosen, output);
-  fmt::print("{}\n{}: {} samples, {}, {:.2f} s\nin {}: {}\n", chosen.title, options.name,
+  fmt::print("{}\n{}: {} samples, {}, {:.2f} s\nin {}: {}\n", chosen.title, options.drawing.name,
              chosen.count(), cost, seconds, options.output, fmt::join(written, ", "));
 }
 
@@ -115,21 +110,11 @@ void add_sample_command(CLI::App& app) {
       "  bespoke sample --model model.json --cond y=3 --guidance 2 --seeds 0-63 -o out\n"
       "  bespoke sample --model model.json --solver run/bns.solver.json --nfe 6 -o out\n"
       "  bespoke sample --solver reference --noise out/samples.safetensors -o truth");
-  command
-      ->add_option("--solver", options->name,
-                   fmt::format("{}, or 'reference' (adaptive RK45)", kSolverNames))
-      ->capture_default_str();
-  command
-      ->add_option("--nfe", options->nfe,
-                   "model evaluations to spend; default 8, or the only solver of a file")
-      ->check(positive_number());
-  command->add_option("--tolerance", options->tolerance, "of the reference, relative and absolute")
-      ->capture_default_str();
+  options->drawing.add_to(*command);
   options->model.add_to(*command);
   options->model.add_utterances_to(*command);
   options->samples.add_to(*command);
   add_space_option(*command, options->space);
-  options->solver.add_to(*command);
   command->add_option("-o,--output", options->output, "folder for the samples")->required();
   command->callback([options] { run_sample(*options); });
 }
