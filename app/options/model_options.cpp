@@ -123,7 +123,9 @@ void open_card(const ModelOptions& options, OpenModel& open) {
   const auto embedded = embedded_card(options.model);
   open.card = read_model_card(embedded.empty() ? std::filesystem::path(options.model) : embedded);
   open.device = parse_device(options.device);
-  const TorchScriptOptions script = {open.device, open.dtype, options.one_by_one};
+  const TorchScriptOptions script = {open.device, open.dtype, options.one_by_one,
+                                     !options.no_graphs,
+                                     [](const std::string& note) { say("bespoke: {}", note); }};
   open.network = load_network(open.card, script);
   open.model = network_model(open.network, open.card);
   if (open.card.decoder) open.decoder = std::make_shared<Decoder>(*open.card.decoder, script);
@@ -304,6 +306,9 @@ void ModelOptions::add_running_to(CLI::App& command) {
       "--one-by-one", one_by_one,
       "call a card's model on each sample alone: slower, but no bit of a sample depends "
       "on --batch, --count or the samples beside it");
+  command.add_flag("--no-graphs", no_graphs,
+                   "on CUDA, launch each kernel of a card's model by itself: slower for small "
+                   "batches, for a model that CUDA graphs do not suit");
 }
 
 bool OpenModel::is_tf32() const { return precision == kTf32; }

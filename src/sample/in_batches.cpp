@@ -9,6 +9,7 @@
 
 #include "bespoke/base/batches.h"
 #include "bespoke/base/json_checks.h"
+#include "bespoke/model/guidance.h"
 #include "bespoke/sample/sampler.h"
 #include "bespoke/tensor/tensor_bytes.h"
 
@@ -111,8 +112,9 @@ torch::Tensor own_samples(const NsSolver& solver, const Field& field, const torc
   std::vector<torch::Tensor> samples;
   in_fitting_batches(x0.size(0), batching, [&](int64_t begin, int64_t end, const auto& report) {
     const auto on_step = [&](const StepInfo& info) { report((info.step + 1.0) / solver.nfe()); };
-    samples.push_back(sample(solver, field, x0.slice(0, begin, end), slice(conditions, begin, end),
-                             on_step, batching.first_sample + begin)
+    samples.push_back(sample(solver, field, x0.slice(0, begin, end),
+                             near(slice(conditions, begin, end), x0.device()), on_step,
+                             batching.first_sample + begin)
                           .to(torch::kCPU));
   });
   return torch::cat(samples);
