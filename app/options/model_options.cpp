@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
+#include "bespoke/base/cpu_quota.h"
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
 #include "bespoke/base/json_checks.h"
@@ -212,12 +214,15 @@ nlohmann::json describe_identity(const OpenModel& open) {
 }  // namespace
 
 // Processes on one machine have their part of it each, unless they are bound to it already, as
-// mpirun binds them.
+// mpirun binds them; of a container with a quota, as many as its time is enough for.
 int usual_threads() {
   cpu_set_t set;
   const auto machine = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
   const int own = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : machine;
-  return std::max(1, own < machine ? own : machine / place_on_machine().size);
+  const int together = place_on_machine().size;
+  const double granted = std::ceil(cpu_quota() / together);  // infinite without a quota
+  const int cores = own < machine ? own : machine / together;
+  return std::max(1, static_cast<int>(std::min<double>(cores, granted)));
 }
 
 void set_threads(int threads) {
