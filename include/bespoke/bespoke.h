@@ -53,6 +53,7 @@
 #include "bespoke/sample/adjoint.h"
 #include "bespoke/sample/dense_trajectories.h"
 #include "bespoke/sample/in_batches.h"
+#include "bespoke/sample/on_outputs.h"
 #include "bespoke/sample/pending_states.h"
 #include "bespoke/sample/reference.h"
 #include "bespoke/sample/sampler.h"
