@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "bespoke/model/fields.h"
 #include "bespoke/model/function_model.h"
+#include "bespoke/sample/on_outputs.h"
 #include "bespoke/sample/sampler.h"
 #include "bespoke/solver/catalogue.h"
 #include "bespoke/tensor/noise.h"
@@ -37,25 +37,24 @@ ModelPtr busy_model(Prediction prediction, const std::vector<int64_t>& shape, Se
   return function_model(prediction, vp_schedule(), shape, predict);
 }
 
-// Combination, bookkeeping and, for a model that predicts noise, conversion to a velocity, against
-// the model's own time for one batch. The starting noise is drawn once per batch, whatever the
+// Combination, bookkeeping and whatever else a model that predicts noise needs, against the model's
+// own time for one batch. The starting noise is drawn once per batch, whatever the
 // solver, and is counted apart.
 void sampling_overhead(benchmark::State& state, Prediction prediction) {
   const std::vector<int64_t> shape = {3, state.range(0), state.range(0)};
   Seconds busy(0);
   const ModelPtr model = busy_model(prediction, shape, busy);
-  const VelocityField field(model);
   SolverRequest request;
   request.nfe = kEvaluations;
   request.schedule = model->schedule();
-  const NsSolver solver = make_solver("dpm++2m", request);
+  const SolverOnField run = on_outputs(make_solver("dpm++2m", request), model);
   std::vector<double> outside, drawing;
   uint64_t seed = 0;
   for (auto unused : state) {
     const auto start = Clock::now();
     const torch::Tensor noise = normal_noise(seed++, 0, kBatch, shape).to(torch::kFloat);
     const auto drawn = Clock::now();
-    benchmark::DoNotOptimize(sample(solver, field, noise));
+    benchmark::DoNotOptimize(sample(run.solver, *run.field, noise));
     const auto end = Clock::now();
     const double sampling = Seconds(end - drawn).count();
     outside.push_back(1 - std::exchange(busy, Seconds(0)).count() / sampling);

@@ -44,12 +44,28 @@ if(PKG_CONFIG_FOUND)
   pkg_check_modules(cairo QUIET IMPORTED_TARGET cairo)
 endif()
 find_package(MPI QUIET COMPONENTS CXX)
+# Calls of a network as CUDA graphs: LibTorch with CUDA, 2.3 or later, and CUDA's headers.
+if(TARGET torch_cuda)
+  include(CheckCXXSourceCompiles)
+  set(CMAKE_REQUIRED_LIBRARIES ${TORCH_LIBRARIES})
+  check_cxx_source_compiles("
+    #include <ATen/cuda/CUDAGraph.h>
+    #include <c10/cuda/CUDACachingAllocator.h>
+    #include <c10/cuda/CUDAGuard.h>
+    int main() {
+      const auto pool = at::cuda::graph_pool_handle();
+      at::cuda::CUDAGraph().capture_begin(pool, cudaStreamCaptureModeThreadLocal);
+      c10::cuda::CUDACachingAllocator::endAllocateToPool(0, pool);
+    }" BESPOKE_CUDA_GRAPHS)
+  unset(CMAKE_REQUIRED_LIBRARIES)
+endif()
 bespoke_optional(libpng PNG_FOUND)
 bespoke_optional(libjpeg JPEG_FOUND)
 bespoke_optional(libsndfile sndfile_FOUND)
 bespoke_optional(libzip libzip_FOUND)
 bespoke_optional(cairo cairo_FOUND)
 bespoke_optional(MPI MPI_CXX_FOUND)
+bespoke_optional("CUDA graphs" BESPOKE_CUDA_GRAPHS)
 # Read when the library is built and put into it; a report needs no such file.
 find_file(BESPOKE_CHART_JS chart.min.js PATHS /usr/share/javascript/chart.js NO_DEFAULT_PATH
           DOC "Chart.js 3, for the charts of reports")

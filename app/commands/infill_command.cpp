@@ -13,6 +13,7 @@
 #include "bespoke/recipe/infill.h"
 #include "bespoke/report/spectrogram.h"
 #include "bespoke/sample/in_batches.h"
+#include "bespoke/sample/on_outputs.h"
 #include "commands/commands.h"
 #include "options/condition_options.h"
 #include "options/decode_options.h"
@@ -65,8 +66,8 @@ torch::Tensor draw_latent(const InfillCommandOptions& options, const OpenModel& 
                                 {options.drawing.tolerance, options.drawing.tolerance}, {})
         .x;
   }
-  const NsSolver solver = options.drawing.chosen(open.field());
-  return sample_in_batches(solver, VelocityField(model), noise, conditions, {});
+  const SolverOnField run = on_outputs(options.drawing.chosen(open.field()), model);
+  return sample_in_batches(run.solver, *run.field, noise, conditions, {});
 }
 
 void check_infill(const InfillCommandOptions& options, const OpenModel& open) {

@@ -10,6 +10,7 @@
 #include "bespoke/base/progress.h"
 #include "bespoke/model/fields.h"
 #include "bespoke/sample/in_batches.h"
+#include "bespoke/sample/on_outputs.h"
 #include "bespoke/version.h"
 #include "commands/commands.h"
 #include "options/drawing_options.h"
@@ -54,8 +55,8 @@ Draw draw(const SampleCommandOptions& options, const OpenModel& open, const Chos
     return {result.x, result.evaluations.to(torch::kDouble).mean().item<double>()};
   }
   const NsSolver solver = options.drawing.chosen(open.field());
-  return {sample_in_batches(solver, VelocityField(chosen.model), chosen.noise, chosen.conditions,
-                            batching),
+  const SolverOnField run = on_outputs(solver, chosen.model);
+  return {sample_in_batches(run.solver, *run.field, chosen.noise, chosen.conditions, batching),
           static_cast<double>(solver.nfe()), solver.guides_itself() ? solver.shape().calls() : 0};
 }
 

@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
+#include "bespoke/base/cpu_quota.h"
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
 #include "bespoke/base/json_checks.h"
@@ -123,7 +125,9 @@ void open_card(const ModelOptions& options, OpenModel& open) {
   const auto embedded = embedded_card(options.model);
   open.card = read_model_card(embedded.empty() ? std::filesystem::path(options.model) : embedded);
   open.device = parse_device(options.device);
-  const TorchScriptOptions script = {open.device, open.dtype, options.one_by_one};
+  const TorchScriptOptions script = {open.device, open.dtype, options.one_by_one,
+                                     !options.no_graphs,
+                                     [](const std::string& note) { say("bespoke: {}", note); }};
   open.network = load_network(open.card, script);
   open.model = network_model(open.network, open.card);
   if (open.card.decoder) open.decoder = std::make_shared<Decoder>(*open.card.decoder, script);
@@ -210,12 +214,15 @@ nlohmann::json describe_identity(const OpenModel& open) {
 }  // namespace
 
 // Processes on one machine have their part of it each, unless they are bound to it already, as
-// mpirun binds them.
+// mpirun binds them; of a container with a quota, as many as its time is enough for.
 int usual_threads() {
   cpu_set_t set;
   const auto machine = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
   const int own = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : machine;
-  return std::max(1, own < machine ? own : machine / place_on_machine().size);
+  const int together = place_on_machine().size;
+  const double granted = std::ceil(cpu_quota() / together);  // infinite without a quota
+  const int cores = own < machine ? own : machine / together;
+  return std::max(1, static_cast<int>(std::min<double>(cores, granted)));
 }
 
 void set_threads(int threads) {
@@ -304,6 +311,9 @@ void ModelOptions::add_running_to(CLI::App& command) {
       "--one-by-one", one_by_one,
       "call a card's model on each sample alone: slower, but no bit of a sample depends "
       "on --batch, --count or the samples beside it");
+  command.add_flag("--no-graphs", no_graphs,
+                   "on CUDA, launch each kernel of a card's model by itself: slower for small "
+                   "batches, for a model that CUDA graphs do not suit");
 }
 
 bool OpenModel::is_tf32() const { return precision == kTf32; }

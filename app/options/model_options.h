@@ -29,11 +29,12 @@ struct ModelOptions {
   int64_t batch = 64;
   int threads = 0;
   bool one_by_one = false;
+  bool no_graphs = false;
 
   void add_to(CLI::App& command);
   // --utterances, where a command takes the conditions of many samples.
   void add_utterances_to(CLI::App& command);
-  // Only how it is run: --batch, --dtype, --device, --threads, --one-by-one.
+  // Only how it is run: --batch, --dtype, --device, --threads, --one-by-one, --no-graphs.
   void add_running_to(CLI::App& command);
 };
 

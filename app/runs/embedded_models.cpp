@@ -22,7 +22,7 @@ std::filesystem::path program_folder() {
 // The installed ones first: a program that was installed may outlive the sources it was built from.
 std::filesystem::path embedded_file(const std::string& name) {
   for (const std::filesystem::path& folder :
-       {program_folder() / "../share/bespoke/models", std::filesystem::path(BESPOKE_MODELS)}) {
+       {program_folder() / "../../share/bespoke/models", std::filesystem::path(BESPOKE_MODELS)}) {
     if (is_file(folder / name)) return folder / name;
   }
   return {};

@@ -2,6 +2,7 @@
 
 // Everything bespoke::core offers: what needs no tensors. Helpers in bespoke::detail are left out.
 
+#include "bespoke/base/cpu_quota.h"
 #include "bespoke/base/error.h"
 #include "bespoke/base/even_numbers.h"
 #include "bespoke/base/jet.h"

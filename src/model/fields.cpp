@@ -6,6 +6,7 @@
 
 #include "bespoke/path/conversion.h"
 #include "bespoke/tensor/combine.h"
+#include "bespoke/tensor/transfer.h"
 
 namespace bespoke {
 
@@ -48,7 +49,7 @@ torch::Tensor apply_affine(const torch::Tensor& state, const torch::Tensor& outp
     return result;
   }
   const auto factor = [&x](const torch::Tensor& values) {
-    return per_sample(values.to(x.device(), x.scalar_type()), x.dim());
+    return per_sample(sent(values, x.device(), x.scalar_type()), x.dim());
   };
   return factor(state) * x + factor(output) * f.to(x.scalar_type());
 }
@@ -118,7 +119,7 @@ torch::Tensor RescheduledField::velocity(const torch::Tensor& x, const torch::Te
   };
   const auto scale = of_call([](const ModelCall& call) { return call.scale; });
   const auto t = of_call([](const ModelCall& call) { return call.time; });
-  const auto state = per_sample(scale.to(x.device(), x.scalar_type()), x.dim()) * x;
+  const auto state = per_sample(sent(scale, x.device(), x.scalar_type()), x.dim()) * x;
   const auto output = model_->predict(state, t, conditions);
   return apply_affine(of_call([](const ModelCall& call) { return call.velocity.state; }),
                       of_call([](const ModelCall& call) { return call.velocity.output; }), state,

@@ -8,10 +8,24 @@
 #include "bespoke/base/even_numbers.h"
 #include "bespoke/model/fields.h"
 #include "bespoke/tensor/combine.h"
+#include "bespoke/tensor/transfer.h"
 
 namespace bespoke {
 
 namespace {
+
+torch::Tensor chosen_rows(const torch::Tensor& values, const torch::Tensor& active) {
+  if (active.numel() == values.size(0)) return values;
+  return values.index_select(0, sent(active, values.device(), torch::kLong));
+}
+
+// The times of all samples, then those of the active ones; one time for all stays one.
+torch::Tensor with_chosen_times(const torch::Tensor& t, const torch::Tensor& active) {
+  if (t.numel() > 1 && t.stride(0) == 0 && !t.requires_grad()) {
+    return t.slice(0, 0, 1).expand({t.numel() + active.numel()});
+  }
+  return torch::cat({t, t.index_select(0, active)});
+}
 
 class GuidedModel : public Model {
  public:
@@ -28,10 +42,11 @@ class GuidedModel : public Model {
     const Conditions own = of_the_model(conditions);
     if (active.numel() == 0) return model_->predict(x, t, own);
     const auto [guided, unguided] = both_halves(x, t, own, active);
-    const auto factor = per_sample(
-        w.index_select(0, active).to(guided.device(), guided.scalar_type()), guided.dim());
+    const auto chosen = active.numel() == x.size(0) ? w : w.index_select(0, active);
+    const auto factor =
+        per_sample(sent(chosen, guided.device(), guided.scalar_type()), guided.dim());
     if (active.numel() == x.size(0)) return guided + factor * (guided - unguided);
-    const auto device_index = active.to(x.device());
+    const auto device_index = sent(active, x.device(), torch::kLong);
     const auto change = factor * (guided.index_select(0, device_index) - unguided);
     return guided.index_add(0, device_index, change);
   }
@@ -81,9 +96,8 @@ class GuidedModel : public Model {
   std::pair<torch::Tensor, torch::Tensor> both_halves(const torch::Tensor& x,
                                                       const torch::Tensor& t, const Conditions& own,
                                                       const torch::Tensor& active) const {
-    const auto output =
-        model_->predict(torch::cat({x, x.index_select(0, active.to(x.device()))}),
-                        torch::cat({t, t.index_select(0, active)}), with_null_half(own, active));
+    const auto output = model_->predict(torch::cat({x, chosen_rows(x, active)}),
+                                        with_chosen_times(t, active), with_null_half(own, active));
     const auto wide = output.element_size() < 4 ? output.to(torch::kFloat) : output;
     return {wide.slice(0, 0, x.size(0)), wide.slice(0, x.size(0))};
   }
@@ -93,9 +107,9 @@ class GuidedModel : public Model {
     Conditions both;
     for (const auto& [name, value] : conditions) {
       const auto null = null_conditions_.find(name);
-      auto half = value.index_select(0, active.to(value.device()));
+      auto half = chosen_rows(value, active);
       if (null != null_conditions_.end()) {
-        half = null->second.to(value.device(), value.scalar_type()).expand_as(half);
+        half = sent(null->second, value.device(), value.scalar_type()).expand_as(half);
       }
       both[name] = torch::cat({value, half});
     }
@@ -108,6 +122,14 @@ class GuidedModel : public Model {
 };
 
 }  // namespace
+
+Conditions near(const Conditions& conditions, torch::Device device) {
+  Conditions moved;
+  for (const auto& [name, values] : conditions) {
+    moved[name] = name == kGuidanceCondition ? values : values.to(device);
+  }
+  return moved;
+}
 
 torch::Tensor guidance_weights(const GuidanceRange& range, uint64_t seed, uint64_t first,
                                int64_t count) {

@@ -6,6 +6,7 @@
 
 #include "bespoke/base/error.h"
 #include "bespoke/tensor/noise.h"
+#include "bespoke/tensor/transfer.h"
 
 namespace bespoke {
 
@@ -53,7 +54,7 @@ torch::Tensor starting_noise(const Model& model, uint64_t seed, uint64_t first, 
 Conditions select(const Conditions& conditions, const torch::Tensor& index) {
   Conditions selected;
   for (const auto& [name, values] : conditions) {
-    selected[name] = values.index_select(0, index.to(values.device()));
+    selected[name] = values.index_select(0, sent(index, values.device(), torch::kLong));
   }
   return selected;
 }

@@ -10,4 +10,12 @@ bool is_owned(const torch::Tensor& tensor) {
 
 torch::Tensor owned(torch::Tensor tensor) { return is_owned(tensor) ? tensor : tensor.clone(); }
 
+std::vector<torch::Tensor> copies_of(const std::vector<torch::Tensor>& tensors) {
+  std::vector<torch::Tensor> copies;
+  for (const auto& tensor : tensors) {
+    copies.push_back(tensor.clone(at::MemoryFormat::Contiguous));
+  }
+  return copies;
+}
+
 }  // namespace bespoke::detail

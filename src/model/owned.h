@@ -2,6 +2,8 @@
 
 #include <torch/types.h>
 
+#include <vector>
+
 namespace bespoke::detail {
 
 // Whether nobody else can write to the tensor's numbers: it and its storage have this one owner. A
@@ -10,5 +12,8 @@ bool is_owned(const torch::Tensor& tensor);
 
 // The tensor itself where it is owned, which costs nothing, and otherwise a copy.
 torch::Tensor owned(torch::Tensor tensor);
+
+// Contiguous copies, for a network that may write into what it is given.
+std::vector<torch::Tensor> copies_of(const std::vector<torch::Tensor>& tensors);
 
 }  // namespace bespoke::detail

@@ -147,7 +147,16 @@ ScriptModule::ScriptModule(const std::filesystem::path& path, const std::string&
     : path_(path.string()),
       options_(options),
       module_(load_module(path, expected_sha256, options)),
-      most_at_once_(options.one_by_one ? 1 : std::numeric_limits<int64_t>::max() / 2) {}
+      most_at_once_(options.one_by_one ? 1 : std::numeric_limits<int64_t>::max() / 2) {
+  if (!options.graphs || !options.device.is_cuda()) return;
+  graphs_ = std::make_unique<CallGraphs>(cuda_graph_recorder(), [this](const std::string& why) {
+    if (!options_.on_note) return;
+    options_.on_note(
+        fmt::format("{} cannot be run as a CUDA graph ({}): its kernels are launched "
+                    "one by one, which is slower for small batches",
+                    path_, why));
+  });
+}
 
 torch::Tensor ScriptModule::call(const std::vector<torch::Tensor>& arguments,
                                  const std::vector<int64_t>& shape) const {
@@ -171,19 +180,28 @@ torch::Tensor ScriptModule::call_in_pieces(const std::vector<torch::Tensor>& arg
   std::vector<torch::Tensor> parts;
   for (int64_t begin = 0; begin < batch;) {
     const int64_t end = std::min(batch, begin + most_at_once_.load());
-    // Copies, since a network may write into what it is given.
     std::vector<torch::Tensor> piece;
-    for (const auto& argument : arguments) piece.push_back(argument.slice(0, begin, end).clone());
+    for (const auto& argument : arguments) piece.push_back(argument.slice(0, begin, end));
     try {
-      parts.push_back(called_on(piece, manner, accept));
+      parts.push_back(result_for(piece, manner, accept));
       begin = end;
     } catch (const std::exception& error) {
       // With gradients it is the graph that does not fit, and pieces of it would be kept as well.
       if (!is_out_of_memory(error) || torch::GradMode::is_enabled()) throw;
+      if (graphs_ && graphs_->give_up("their memory is needed for larger batches")) continue;
       shrink(end - begin);
     }
   }
   return parts.size() == 1 ? parts.front() : torch::cat(parts);
+}
+
+torch::Tensor ScriptModule::result_for(const std::vector<torch::Tensor>& piece,
+                                       const std::string& manner, const Accept& accept) const {
+  const auto call = [&](const std::vector<torch::Tensor>& given) {
+    return called_on(given, manner, accept);
+  };
+  if (!graphs_ || torch::GradMode::is_enabled()) return call(copies_of(piece));
+  return graphs_->call(piece, call);
 }
 
 torch::Tensor ScriptModule::called_on(const std::vector<torch::Tensor>& piece,

@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "bespoke/model/call_graphs.h"
 #include "bespoke/model/torchscript.h"
 
 namespace bespoke {
@@ -53,6 +55,9 @@ class ScriptModule {
   torch::Tensor with_batch(const torch::IValue& result, const torch::Tensor& input) const;
   void require_usable(const torch::IValue& result) const;
   void shrink(int64_t failed) const;
+  torch::Tensor result_for(const std::vector<torch::Tensor>& piece, const std::string& manner,
+                           const Accept& accept) const;
+  // May write into the piece.
   torch::Tensor called_on(const std::vector<torch::Tensor>& piece, const std::string& manner,
                           const Accept& accept) const;
 
@@ -61,6 +66,7 @@ class ScriptModule {
   torch::jit::Module module_;
   mutable std::atomic<int64_t> most_at_once_;
   mutable std::atomic<bool> writes_input_{false}, returns_buffer_{false};
+  std::unique_ptr<CallGraphs> graphs_;  // null where calls are not recorded
 };
 
 }  // namespace bespoke

@@ -7,11 +7,18 @@
 #include "bespoke/base/error.h"
 #include "bespoke/model/fields.h"
 #include "bespoke/tensor/combine.h"
+#include "bespoke/tensor/transfer.h"
 #include "script_module.h"
 
 namespace bespoke {
 
 namespace {
+
+// One value for a whole batch stays one.
+torch::Tensor rounded(const torch::Tensor& times) {
+  const bool uniform = times.size(0) > 1 && times.stride(0) == 0;
+  return uniform ? times.slice(0, 0, 1).round().expand_as(times) : times.round();
+}
 
 class TorchScriptModel : public Model {
  public:
@@ -44,15 +51,15 @@ class TorchScriptModel : public Model {
     const auto scale = time_function(t, [this](double time) {
       return network_input_scale(card_.input_scaling, *card_.schedule, time);
     });
-    return x * per_sample(scale.to(x.device(), x.scalar_type()), x.dim());
+    return x * per_sample(sent(scale, x.device(), x.scalar_type()), x.dim());
   }
 
   torch::Tensor time_argument(const torch::Tensor& t) const {
     const auto& options = network_->options();
     const torch::Tensor times = time_function(
         t, [this](double time) { return network_time(card_.time, *card_.schedule, time); });
-    if (card_.time.integer) return times.round().to(options.device, torch::kLong);
-    return times.to(options.device, options.dtype);
+    if (card_.time.integer) return sent(rounded(times), options.device, torch::kLong);
+    return sent(times, options.device, options.dtype);
   }
 
   torch::Tensor condition_argument(const ConditionCard& condition, const Conditions& given,
@@ -63,10 +70,11 @@ class TorchScriptModel : public Model {
       if (condition.null < 0) {
         throw bad_input("the model needs the condition '{}', none was given", condition.name);
       }
-      return torch::full({batch}, condition.null, torch::kLong).to(options.device);
+      return torch::full({batch}, condition.null,
+                         torch::TensorOptions().device(options.device).dtype(torch::kLong));
     }
     const bool whole = !condition.is_tensor() || condition.integer;
-    return found->second.to(options.device, whole ? torch::kLong : options.dtype);
+    return sent(found->second, options.device, whole ? torch::kLong : options.dtype);
   }
 
   ModelCard card_;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "bespoke/base/error.h"
+#include "bespoke/model/guidance.h"
 #include "bespoke/recipe/tensor_objective.h"
 #include "bespoke/sample/sampler.h"
 #include "bespoke/tensor/combine.h"
@@ -291,7 +292,7 @@ class TensorObjective::Steps : public StepwiseRun {
         counts_(counts) {
     const Pairs& pairs = objective_.pairs_;
     noise_ = pairs.x0.index_select(0, index_.to(pairs.x0.device()));
-    conditions_ = select(pairs.conditions, index_);
+    conditions_ = near(select(pairs.conditions, index_), noise_.device());
   }
 
   LinearModel noise_against(double time) override { return against({noise_}, time); }

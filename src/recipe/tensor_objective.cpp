@@ -9,6 +9,7 @@
 #include "bespoke/base/batches.h"
 #include "bespoke/base/error.h"
 #include "bespoke/distill/family.h"
+#include "bespoke/model/guidance.h"
 #include "bespoke/sample/adjoint.h"
 #include "bespoke/sample/sampler.h"
 #include "bespoke/tensor/combine.h"
@@ -107,7 +108,9 @@ void TensorObjective::for_each_chunk(
         const auto chosen = [&](const torch::Tensor& tensor) {
           return tensor.index_select(0, index.to(tensor.device()));
         };
-        work({chosen(pairs_.x0), chosen(targets_), select(pairs_.conditions, index)}, begin);
+        work({chosen(pairs_.x0), chosen(targets_),
+              near(select(pairs_.conditions, index), pairs_.x0.device())},
+             begin);
       });
 }
 

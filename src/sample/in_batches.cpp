@@ -9,6 +9,7 @@
 
 #include "bespoke/base/batches.h"
 #include "bespoke/base/json_checks.h"
+#include "bespoke/model/guidance.h"
 #include "bespoke/sample/sampler.h"
 #include "bespoke/tensor/tensor_bytes.h"
 
@@ -86,23 +87,15 @@ Message message_of(const std::string& bytes, const TrajectorySpan& span) {
 ReferenceResult own_reference(const ModelPtr& model, const torch::Tensor& x0,
                               const Conditions& conditions, const Tolerances& tolerances,
                               const Batching& batching, int64_t trajectories) {
-  if (x0.size(0) == 0) return {x0.cpu(), torch::empty({0}, torch::kLong), {}};
   ReferenceOptions options;
   options.tolerances = tolerances;
+  options.first_sample = batching.first_sample;
+  options.on_progress = batching.on_progress;
+  options.batch = batching.batch;
+  options.on_less = batching.on_less;
+  options.record = trajectories;
   options.on_given_up = batching.on_given_up;
-  std::vector<torch::Tensor> samples, evaluations;
-  DenseTrajectories recorded;
-  in_fitting_batches(x0.size(0), batching, [&](int64_t begin, int64_t end, const auto& report) {
-    options.first_sample = batching.first_sample + begin;
-    options.record = std::max(int64_t{0}, trajectories - begin);
-    options.on_progress = report;
-    ReferenceResult part =
-        reference(model, x0.slice(0, begin, end), slice(conditions, begin, end), options);
-    samples.push_back(part.x.cpu());
-    evaluations.push_back(part.evaluations.cpu());
-    recorded.append(std::move(part.trajectories));
-  });
-  return {torch::cat(samples), torch::cat(evaluations), std::move(recorded)};
+  return reference(model, x0, conditions, options);
 }
 
 torch::Tensor own_samples(const NsSolver& solver, const Field& field, const torch::Tensor& x0,
@@ -111,8 +104,9 @@ torch::Tensor own_samples(const NsSolver& solver, const Field& field, const torc
   std::vector<torch::Tensor> samples;
   in_fitting_batches(x0.size(0), batching, [&](int64_t begin, int64_t end, const auto& report) {
     const auto on_step = [&](const StepInfo& info) { report((info.step + 1.0) / solver.nfe()); };
-    samples.push_back(sample(solver, field, x0.slice(0, begin, end), slice(conditions, begin, end),
-                             on_step, batching.first_sample + begin)
+    samples.push_back(sample(solver, field, x0.slice(0, begin, end),
+                             near(slice(conditions, begin, end), x0.device()), on_step,
+                             batching.first_sample + begin)
                           .to(torch::kCPU));
   });
   return torch::cat(samples);

@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "adaptive.h"
+#include "bespoke/base/batches.h"
 #include "bespoke/base/error.h"
 #include "bespoke/model/fields.h"
+#include "bespoke/model/guidance.h"
 #include "bespoke/path/conversion.h"
 #include "bespoke/path/scale_time.h"
 
@@ -64,17 +66,44 @@ Crossing crossing_of(const Model& model, double start, double end) {
   return crossing_of(model.prediction(), *model.schedule(), start, end, safe_margin(model));
 }
 
-// Integrates a model with `integrator(field, bar x, from, to)`, in coordinates in which it is
-// smooth.
-template <class Integrator>
-torch::Tensor integrate_model(const ModelPtr& model, torch::Tensor x, const Conditions& conditions,
-                              const Crossing& way, Integrator integrator) {
-  if (way.bridges_start()) x = bridge(*model, x, conditions, way.start, way.first, way.first);
-  const ScaleTimePoint from = from_fm_ot(*model->schedule(), way.first);
-  const ScaleTimePoint to = from_fm_ot(*model->schedule(), way.last);
-  x = to.s * integrator(RescheduledField(model, fm_ot_schedule()), x / from.s, from.t, to.t);
-  if (way.bridges_end()) x = bridge(*model, x, conditions, way.last, way.end, way.last);
-  return x;
+// The way of a model's samples in coordinates in which it is smooth: those of the FM-OT path, from
+// `from` to `to`.
+struct SmoothWay {
+  SmoothWay(ModelPtr model, double start, double end)
+      : model(std::move(model)),
+        way(crossing_of(*this->model, start, end)),
+        from(from_fm_ot(*this->model->schedule(), way.first)),
+        to(from_fm_ot(*this->model->schedule(), way.last)) {}
+
+  RescheduledField field() const { return {model, fm_ot_schedule()}; }
+
+  torch::Tensor enter(torch::Tensor x, const Conditions& conditions) const {
+    if (way.bridges_start()) x = bridge(*model, x, conditions, way.start, way.first, way.first);
+    return x / from.s;
+  }
+
+  torch::Tensor leave(const torch::Tensor& bar_x, const Conditions& conditions) const {
+    const torch::Tensor x = to.s * bar_x;
+    return way.bridges_end() ? bridge(*model, x, conditions, way.last, way.end, way.last) : x;
+  }
+
+  ModelPtr model;
+  Crossing way;
+  ScaleTimePoint from, to;
+};
+
+// leave() for samples on the CPU, a batch at a time on the device.
+torch::Tensor leave_in_batches(const SmoothWay& smooth, const torch::Tensor& bar_x,
+                               const Conditions& conditions, torch::Device device, int64_t batch) {
+  if (!smooth.way.bridges_end()) return smooth.leave(bar_x, conditions);
+  std::vector<torch::Tensor> parts;
+  for_each_batch(bar_x.size(0), batch, nullptr, [&](int64_t begin, int64_t end, const auto&) {
+    parts.push_back(smooth
+                        .leave(bar_x.slice(0, begin, end).to(device),
+                               near(slice(conditions, begin, end), device))
+                        .to(torch::kCPU));
+  });
+  return torch::cat(parts);
 }
 
 // A bridge holds the data prediction, so on the FM-OT path it is a straight line, with the slope of
@@ -141,20 +170,25 @@ ReferenceResult reference(const ModelPtr& model, const torch::Tensor& x0,
                           const Conditions& conditions, const ReferenceOptions& options) {
   check_span(options.start, options.end);
   const torch::NoGradGuard no_grad;
-  const Crossing way = crossing_of(*model, options.start, options.end);
-  AdaptiveResult run;
-  const auto adaptive = [&](const Field& field, const torch::Tensor& x, double from, double to) {
-    ReferenceOptions inner = options;
-    inner.start = from;
-    inner.end = to;
-    run = run_adaptive(field, x, conditions, inner, kept_type(x0));
-    return run.x;
+  if (x0.size(0) == 0) {
+    return {x0.to(torch::kCPU, torch::kDouble), torch::empty({0}, torch::kLong)};
+  }
+  const SmoothWay smooth(model, options.start, options.end);
+  ReferenceOptions inner = options;
+  inner.start = smooth.from.t;
+  inner.end = smooth.to.t;
+  const auto states = [&](int64_t begin, int64_t end) {
+    return smooth.enter(x0.slice(0, begin, end).to(torch::kDouble).contiguous(),
+                        near(slice(conditions, begin, end), x0.device()));
   };
-  const torch::Tensor start = x0.to(torch::kDouble);
-  const torch::Tensor x = integrate_model(model, start, conditions, way, adaptive);
-  ReferenceResult result = {x, run.evaluations + way.bridges()};
+  AdaptiveResult run =
+      run_adaptive(smooth.field(), {x0.sizes().vec(), states, kept_type(x0)}, conditions, inner);
+  const int64_t batch = options.batch > 0 ? options.batch : x0.size(0);
+  ReferenceResult result = {leave_in_batches(smooth, run.x, conditions, x0.device(), batch),
+                            run.evaluations + smooth.way.bridges()};
   if (options.record > 0) {
-    result.trajectories = trajectories_of(*model, way, start, x, std::move(run.steps));
+    result.trajectories = trajectories_of(*model, smooth.way, x0.to(torch::kCPU, torch::kDouble),
+                                          result.x, std::move(run.steps));
   }
   return result;
 }
@@ -163,10 +197,11 @@ torch::Tensor reference_fixed(const ModelPtr& model, const torch::Tensor& x0,
                               const Conditions& conditions, int steps, double start, double end) {
   check_span(start, end);
   const torch::NoGradGuard no_grad;
-  return integrate_model(model, x0.to(torch::kDouble), conditions, crossing_of(*model, start, end),
-                         [&](const Field& field, const torch::Tensor& x, double from, double to) {
-                           return integrate_fixed(field, x, conditions, from, to, steps);
-                         });
+  const SmoothWay smooth(model, start, end);
+  const torch::Tensor bar_x =
+      integrate_fixed(smooth.field(), smooth.enter(x0.to(torch::kDouble), conditions), conditions,
+                      smooth.from.t, smooth.to.t, steps);
+  return smooth.leave(bar_x, conditions);
 }
 
 }  // namespace bespoke

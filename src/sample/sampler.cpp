@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include "bespoke/base/error.h"
+#include "bespoke/sample/pending_states.h"
 #include "bespoke/tensor/combine.h"
 #include "solver_run.h"
 
@@ -73,6 +74,9 @@ torch::Tensor sample(const NsSolver& solver, const Field& field, const torch::Te
                      const Conditions& conditions, const StepCallback& on_step,
                      int64_t first_sample) {
   const torch::NoGradGuard no_grad;
+  if (!x0.device().is_cpu()) {
+    return sample_pending(solver, field, x0, conditions, on_step, first_sample);
+  }
   const torch::Tensor start = start_state(solver, x0);
   const torch::Tensor times = torch::tensor(solver.times, torch::kDouble);
   torch::Tensor x = torch::empty_like(start);

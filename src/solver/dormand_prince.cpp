@@ -89,9 +89,10 @@ std::vector<int64_t> DormandPrince::evaluations() const {
 
 double DormandPrince::progress() const {
   if (samples_.empty()) return 1;
-  auto done = static_cast<double>(samples_.size() - active_.size());
-  for (size_t k = 0; k < active_.size(); ++k) {
-    done += (sample(k).time - options_.start) / (options_.end - options_.start);
+  double done = 0;
+  for (const Sample& s : samples_) {
+    const bool there = s.time >= options_.end;
+    done += there ? 1 : (s.time - options_.start) / (options_.end - options_.start);
   }
   return done / static_cast<double>(samples_.size());
 }
@@ -110,7 +111,7 @@ void DormandPrince::guess(const Values& state_norms, const Values& slope_norms) 
     const bool tiny = state_norms[k] < 1e-5 || slope_norms[k] < 1e-5;
     sample(k).step = std::min(span, tiny ? 1e-6 : 0.01 * state_norms[k] / slope_norms[k]);
     sample(k).slope_norm = slope_norms[k];
-    sample(k).evaluations += 1;
+    sample(k).evaluations = 1;
   }
 }
 
@@ -130,7 +131,7 @@ void DormandPrince::begin(const Values& change_norms) {
     const double largest = std::max(sample(k).slope_norm, change_norms[k] / trial);
     const double step =
         largest <= 1e-15 ? std::max(1e-6, trial * 1e-3) : std::pow(0.01 / largest, 0.2);
-    sample(k).evaluations += 1;
+    sample(k).evaluations = 2;
     set_step(sample(k), std::min({100 * trial, step, span}));
   }
 }

@@ -10,6 +10,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "bespoke/tensor/transfer.h"
+
 namespace bespoke {
 
 namespace {
@@ -162,21 +164,19 @@ std::vector<Source> sources_of(const std::vector<torch::Tensor>& terms, const to
   return sources;
 }
 
-torch::Tensor on_device(const std::vector<double>& values, const torch::Tensor& like) {
-  return torch::tensor(values, torch::kDouble).to(like.device(), like.scalar_type());
-}
-
 bool all_finite(const torch::Tensor& tensor) { return torch::isfinite(tensor).all().item<bool>(); }
 
-// Elsewhere than on the CPU the same sum by LibTorch's own kernels.
+// Elsewhere than on the CPU the same sum by LibTorch's own kernels, one for each term, without
+// waiting for any.
 torch::Tensor device_sum(const std::vector<torch::Tensor>& terms,
                          const std::vector<std::vector<double>>& coefficients,
                          const torch::Tensor& like) {
-  torch::Tensor sum;
+  std::vector<torch::Tensor> rows;
+  for (const auto& row : coefficients) rows.push_back(torch::tensor(row, torch::kDouble));
+  const auto factors = sent(torch::stack(rows), like.device(), like.scalar_type()).unbind();
+  torch::Tensor sum = torch::zeros_like(like);
   for (size_t j = 0; j < terms.size(); ++j) {
-    const auto factor = per_sample(on_device(coefficients[j], like), like.dim());
-    const auto product = terms[j].to(like.scalar_type()) * factor;
-    sum = j == 0 ? product : sum.add_(product);
+    sum.addcmul_(terms[j].to(like.scalar_type()), per_sample(factors[j], like.dim()));
   }
   return sum;
 }
@@ -205,17 +205,16 @@ bool combine(torch::Tensor& out, const std::vector<torch::Tensor>& terms,
                       [&](size_t j, int64_t) { return coefficients[j]; });
 }
 
-bool combine_per_sample(torch::Tensor& out, const std::vector<torch::Tensor>& terms,
+void combine_per_sample(torch::Tensor& out, const std::vector<torch::Tensor>& terms,
                         const std::vector<std::vector<double>>& coefficients) {
   if (!out.device().is_cpu()) {
     out.copy_(device_sum(terms, coefficients, out));
-    return all_finite(out);
+    return;
   }
   std::vector<torch::Tensor> keep;
   const int64_t rows = out.size(0);
-  return combine_rows(
-      out, sources_of(terms, out, keep), rows, out.numel() / std::max<int64_t>(rows, 1),
-      [&](size_t j, int64_t row) { return coefficients[j][static_cast<size_t>(row)]; });
+  combine_rows(out, sources_of(terms, out, keep), rows, out.numel() / std::max<int64_t>(rows, 1),
+               [&](size_t j, int64_t row) { return coefficients[j][static_cast<size_t>(row)]; });
 }
 
 static double row_norm(const std::vector<Source>& sources,

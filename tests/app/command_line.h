@@ -40,6 +40,13 @@ class CommandLine : public ::testing::Test {
     return WEXITSTATUS(std::system(command.c_str()));
   }
 
+  // What a command of the shell prints.
+  std::string run_shell(const std::string& command) const {
+    const std::string file = (folder_ / "shell.txt").string();
+    EXPECT_EQ(std::system(("{ " + command + "; } >'" + file + "'").c_str()), 0) << command;
+    return detail::read_file(file);
+  }
+
   // Runs it and sends a signal once the shell's `condition` on the folder and $pid holds: after a
   // time, a slow machine would not have begun and a fast one have ended.
   Outcome interrupt_when(const std::string& condition, const std::string& arguments) const {

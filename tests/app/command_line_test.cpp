@@ -32,6 +32,28 @@ std::vector<std::string> commands_in(const std::string& help) {
   return names;
 }
 
+// Threads that spin while they wait take the cores from whatever else runs beside. OpenMP says by
+// itself what it was told before it was loaded.
+TEST_F(CommandLine, ThreadsWaitWithoutSpinning) {
+  const auto environment_under = [&](const std::string& variables) {
+    const std::string command =
+        "env -u OMP_WAIT_POLICY -u GOMP_SPINCOUNT OMP_DISPLAY_ENV=verbose " + variables +
+        " '" BESPOKE_BINARY "' --version 2>&1";
+    return run_shell(command);
+  };
+  const auto has = [](const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  };
+  const std::string usual = environment_under("");
+  if (!has(usual, "GOMP_SPINCOUNT")) GTEST_SKIP() << "another OpenMP than GCC's:\n" << usual;
+  EXPECT_TRUE(has(usual, "OMP_WAIT_POLICY = 'PASSIVE'")) << usual;
+  EXPECT_TRUE(has(usual, "GOMP_SPINCOUNT = '0'")) << usual;
+  EXPECT_TRUE(has(usual, "\nbespoke ")) << usual;
+  // What the user says, holds.
+  EXPECT_TRUE(has(environment_under("OMP_WAIT_POLICY=active"), "OMP_WAIT_POLICY = 'ACTIVE'"));
+  EXPECT_TRUE(has(environment_under("GOMP_SPINCOUNT=77"), "GOMP_SPINCOUNT = '77'"));
+}
+
 TEST_F(CommandLine, AStderrThatCannotBeWrittenCostsNothing) {
   const std::string command = "distill --model analytic:mixture:dim=4 --nfe 2 --samples 16 -o ";
   ASSERT_EQ(run_with(command + "whole", ">out.txt 2>err.txt"), 0);

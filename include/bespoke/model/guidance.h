@@ -22,6 +22,10 @@ namespace bespoke {
 // itself; w has no part in them.
 ModelPtr guided_model(ModelPtr model, GuidanceWeight weight, Conditions null_conditions);
 
+// The conditions where a model reads them: on its device, so that no call has to send them again,
+// but the samples' own weights on the CPU.
+Conditions near(const Conditions& conditions, torch::Device device);
+
 // The weights of samples first ... first + count - 1 of a seed, spread evenly over the range: what
 // a sample has depends on its seed and number alone.
 torch::Tensor guidance_weights(const GuidanceRange& range, uint64_t seed, uint64_t first,

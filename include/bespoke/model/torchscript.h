@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <string>
 
 #include "bespoke/model/card.h"
 #include "bespoke/model/model.h"
@@ -15,6 +17,10 @@ struct TorchScriptOptions {
   // Called on each sample alone: its numbers are then the same whatever else is computed with it,
   // which a library's products do not promise of the last bits. Slower.
   bool one_by_one = false;
+  // On CUDA, without gradients: calls of a shape that recurs are recorded as graphs and replayed
+  // (CallGraphs). `on_note` is told, once, where the network cannot be.
+  bool graphs = true;
+  std::function<void(const std::string& note)> on_note = {};
 };
 
 // A loaded network, apart from what a card says of it.

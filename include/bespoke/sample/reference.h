@@ -11,10 +11,12 @@ namespace bespoke {
 
 struct ReferenceOptions {
   Tolerances tolerances;
-  double start = 0, end = 1;                // in the model's time; x_0 is the state at start
-  int64_t most_evaluations = 20000;         // per sample, before it is called diverged
-  int64_t first_sample = 0;                 // the number of x0[0] among all samples of a run
-  std::function<void(double)> on_progress;  // fraction of the batch's time done, 0 ... 1
+  double start = 0, end = 1;                  // in the model's time; x_0 is the state at start
+  int64_t most_evaluations = 20000;           // per sample, before it is called diverged
+  int64_t first_sample = 0;                   // the number of x0[0] among all samples of a run
+  std::function<void(double)> on_progress;    // fraction of all samples' time done, 0 ... 1
+  int64_t batch = 0;                          // samples computed at a time, 0 for all
+  std::function<void(int64_t)> on_less = {};  // told a smaller batch, where memory ran out
   int64_t record = 0;  // keep the trajectories of the first so many; x(1) is the same either way
   // Told the number of a sample that the reference cannot finish, and why; its x and its trajectory
   // are then NaN. Where there is none, such a sample is an Error (diverged).
@@ -22,13 +24,14 @@ struct ReferenceOptions {
 };
 
 struct ReferenceResult {
-  torch::Tensor x;                      // [batch, ...] float64
-  torch::Tensor evaluations;            // [batch] int64, what each sample spent
+  torch::Tensor x;                      // [count, ...] float64, on the CPU
+  torch::Tensor evaluations;            // [count] int64, what each sample spent
   DenseTrajectories trajectories = {};  // those recorded, in the type of x0's state
 };
 
 // DormandPrince on any field over [start, end], in float64. Every sample has steps of its own, so a
-// result does not depend on what else is in the batch. Finished samples leave the batch.
+// result does not depend on what else is in the batch. Samples that arrive make room in the batch
+// for the next, so that it stays full; memory on the field's device is that of two batches.
 ReferenceResult integrate_adaptive(const Field& field, const torch::Tensor& x0,
                                    const Conditions& conditions, const ReferenceOptions& options);
 

@@ -27,10 +27,10 @@ GuidanceParts evaluate(const SolverShape& shape, size_t step, const Field& field
 
 // Algorithm 1 of the paper, for any solver and field: x_n from the noise x0 [batch, ...], which is
 // scaled as the solver says. The state is float32 or float64, as x0 is (half precision is raised to
-// float32); velocities stay in the model's own type. On the CPU memory is one state, n velocities
-// and the differences; on other devices each step needs a temporary state more. Throws (diverged)
-// with the step, time and sample named if the state stops being finite; `first_sample` is the
-// number of x0[0] among all samples of a run.
+// float32); on the CPU velocities stay in the model's own type. Memory is one state, n velocities
+// and the differences on the CPU, and n states on other devices, where nothing is read back before
+// the last step. Throws (diverged) with the step, time and sample named if the state stops being
+// finite; `first_sample` is the number of x0[0] among all samples of a run.
 torch::Tensor sample(const NsSolver& solver, const Field& field, const torch::Tensor& x0,
                      const Conditions& conditions = {}, const StepCallback& on_step = nullptr,
                      int64_t first_sample = 0);

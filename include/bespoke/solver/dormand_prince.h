@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace bespoke {
@@ -65,10 +66,13 @@ class DormandPrince {
 
   const Positions& active() const { return active_; }  // numbers of the samples still on their way
   bool done() const { return active_.empty(); }
+  // Makes these the active samples, by their numbers, in this order. Others stay as they are, for
+  // who computes a few at a time: they can begin in one batch and move on in another.
+  void focus(Positions samples) { active_ = std::move(samples); }
   Values times() const;                      // where the samples are
   Values step_sizes() const;                 // how far the next attempt goes
   std::vector<int64_t> evaluations() const;  // what each sample of the whole batch has spent
-  double progress() const;                   // fraction of the whole batch's time done, 0 ... 1
+  double progress() const;                   // fraction of all samples' time done, 0 ... 1
 
   // The starting step of Hairer, Norsett and Wanner: first a guess from the norms of x and u, then
   // the step from the norm of how much u changes over the guess.

@@ -11,12 +11,13 @@ namespace bespoke {
 // pass over memory. Terms may be of any floating type; the sum is taken in double precision on the
 // CPU and in out's own type on other devices. `out` is float32 or float64, contiguous, and may be
 // one of the terms. Every element is summed in the same order whatever the batch size and thread
-// count. Returns whether the whole result is finite.
+// count. Returns whether the whole result is finite, for which it waits for a device.
 bool combine(torch::Tensor& out, const std::vector<torch::Tensor>& terms,
              const std::vector<double>& coefficients);
 
-// As combine, with a coefficient of its own for each sample: coefficients[j][sample].
-bool combine_per_sample(torch::Tensor& out, const std::vector<torch::Tensor>& terms,
+// As combine, with a coefficient of its own for each sample: coefficients[j][sample]. Waits for no
+// device.
+void combine_per_sample(torch::Tensor& out, const std::vector<torch::Tensor>& terms,
                         const std::vector<std::vector<double>>& coefficients);
 
 // For each sample the root mean square of (sum_j c_j term_j) / (atol + rtol max(|left|, |right|)),

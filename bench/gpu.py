@@ -1,0 +1,237 @@
+#!/usr/bin/env python3
+"""What the program costs on a GPU beside the network itself: every figure of docs/performance.md.
+
+    python3 bench/gpu.py                       # build/release/bespoke, minutes
+    python3 bench/gpu.py --only sampling       # or reference, distillation, noise
+
+Prints one line for each figure, with the ratio that counts and what is wanted of it. The networks
+are those that come with the sources; the comparisons run the same TorchScript in PyTorch, and
+torchdiffeq where it is installed. Both sides start cold where the first calls count.
+"""
+
+import argparse
+import json
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+STEPS = 8
+
+
+def fail(message):
+    sys.exit(f"bench/gpu.py: {message}")
+
+
+try:
+    import torch
+except ImportError:
+    fail("PyTorch is not installed; the comparisons need it")
+
+
+class Program:
+    """The command line, timed as it times itself."""
+
+    def __init__(self, binary, folder):
+        self.binary, self.folder = binary, folder
+
+    def run(self, *arguments):
+        words = [str(self.binary), *map(str, arguments)]
+        done = subprocess.run(words, capture_output=True, text=True)
+        if done.returncode != 0:
+            fail(f"{' '.join(words)}: {done.stderr.strip()}")
+        if done.stderr:
+            sys.stderr.write(done.stderr)
+        return done.stdout
+
+    def sample(self, model, **options):
+        """Draws samples; the seconds it says that took, and the tensors it wrote."""
+        words = [f"--{key.replace('_', '-')}={value}" for key, value in options.items()]
+        out = self.run("sample", "--model", model, "--cond", "y=0-9", "--device", "cuda",
+                       "-o", self.folder / "samples", *words)
+        seconds = float(re.search(r", ([0-9.]+) s\n", out).group(1))
+        return seconds, read_safetensors(self.folder / "samples" / "samples.safetensors")
+
+    def seconds_per_batch(self, model, batch, batches, **options):
+        """Of a batch once the program is warm: what more batches take than few."""
+        few = 12
+        times = [self.sample(model, batch=batch, count=batch * n, nfe=STEPS, solver="euler",
+                             **options)[0] for n in (few, few + batches)]
+        return (times[1] - times[0]) / batches
+
+
+def read_safetensors(path):
+    data = path.read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    types = {"F32": torch.float32, "F64": torch.float64, "I64": torch.int64}
+    tensors = {}
+    for name, entry in json.loads(data[8:8 + size]).items():
+        if name == "__metadata__":
+            continue
+        begin, end = (8 + size + offset for offset in entry["data_offsets"])
+        values = torch.frombuffer(bytearray(data[begin:end]), dtype=types[entry["dtype"]])
+        tensors[name] = values.reshape(entry["shape"])
+    return tensors
+
+
+def network(model):
+    loaded = torch.jit.load(str(ROOT / "models" / f"{model}.pt"), map_location="cuda")
+    return loaded.float().eval()
+
+
+def allow_tf32(allow):
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = allow
+
+
+def seconds_of(work, repeats, warm=5):
+    """The median of several runs, each waited for."""
+    times = []
+    for i in range(warm + repeats):
+        torch.cuda.synchronize()
+        begun = time.perf_counter()
+        work()
+        torch.cuda.synchronize()
+        if i >= warm:
+            times.append(time.perf_counter() - begun)
+    return statistics.median(times)
+
+
+def inputs(batch):
+    x = torch.randn(batch, 3, 32, 32, device="cuda")
+    return x, torch.full((batch,), 0.5, device="cuda"), torch.arange(batch, device="cuda") % 10
+
+
+def euler(net, x, t, y):
+    for i in range(STEPS):
+        x = x + net(x, torch.full_like(t, i / STEPS), y) / STEPS
+    return x
+
+
+def graph_of(work):
+    """work() as one CUDA graph."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(5):
+            work()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = work()
+    return lambda: (graph.replay(), result.cpu())
+
+
+def report(what, ours, theirs, bound):
+    ratio = ours / theirs
+    print(f"{what:<62}  {1e3 * ours:9.1f} ms  {1e3 * theirs:9.1f} ms  {ratio:6.3f}  {bound}",
+          flush=True)
+
+
+@torch.no_grad()
+def sampling(program):
+    net = network("cifar10-fm-ot")
+    for batch, batches in ((1, 200), (8, 150), (256, 12)):
+        x, t, y = inputs(batch)
+        allow_tf32(True)
+        repeats = 40 if batch < 256 else 6
+        forwards = seconds_of(lambda: [net(x, t, y) for _ in range(STEPS)], repeats)
+        graph = seconds_of(graph_of(lambda: euler(net, x, t, y)), repeats)
+        ours = program.seconds_per_batch("cifar10-fm-ot", batch, batches, dtype="tf32")
+        report(f"{STEPS} steps, batch {batch}, tf32, to the bare loop as one graph", ours, graph,
+               "wanted <= 1.05" if batch < 256 else "")
+        report(f"{STEPS} steps, batch {batch}, tf32, to {STEPS} bare forwards", ours, forwards,
+               "wanted <= 1.02" if batch == 256 else "")
+
+
+@torch.no_grad()
+def noise(program):
+    net = network("cifar10-eps-vp")
+    x, t, y = inputs(256)
+    allow_tf32(True)
+    forwards = seconds_of(lambda: [net(x, t, y) for _ in range(STEPS)], 6)
+    ours = program.seconds_per_batch("cifar10-eps-vp", 256, 12, dtype="tf32")
+    report(f"{STEPS} steps of a noise predictor, batch 256, to bare forwards", ours, forwards,
+           "wanted <= 1.03")
+
+
+@torch.no_grad()
+def reference(program):
+    try:
+        from torchdiffeq import odeint
+    except ImportError:
+        print("reference: left out, torchdiffeq is not installed")
+        return
+    count, batch, tolerance, checked = 2048, 256, 1e-5, 64
+    ours, drawn = program.sample("cifar10-fm-ot", solver="reference", count=count, batch=batch,
+                                 tolerance=tolerance, dtype="fp32")
+    noise = drawn["noise"].float()
+    allow_tf32(False)
+    net = network("cifar10-fm-ot")
+    labels = torch.arange(count) % 10
+
+    def solve(begin, end):
+        y = labels[begin:end].cuda()
+        field = lambda t, x: net(x, t.expand(len(x)), y)
+        ends = torch.tensor([0.0, 1.0], device="cuda")
+        return odeint(field, noise[begin:end].cuda(), ends, rtol=tolerance, atol=tolerance,
+                      method="dopri5")[-1].cpu()
+
+    torch.cuda.synchronize()
+    begun = time.perf_counter()
+    found = torch.cat([solve(i, i + batch) for i in range(0, count, batch)])
+    theirs = time.perf_counter() - begun
+    report(f"{count} reference samples, fp32, {tolerance:g}, to torchdiffeq's dopri5", ours,
+           theirs, "wanted <= 0.77")
+    truth = program.sample("cifar10-fm-ot", solver="reference", count=checked, batch=checked,
+                           tolerance=1e-7, dtype="fp64")[1]["samples"]
+    errors = [(x[:checked].double() - truth.double()).flatten(1).square().mean(1).sqrt()
+              for x in (drawn["samples"], found)]
+    print(f"  root mean square error of {checked} of them: Bespoke median {errors[0].median():.1e}, "
+          f"worst {errors[0].max():.1e}; torchdiffeq {errors[1].median():.1e}, "
+          f"{errors[1].max():.1e}")
+
+
+@torch.no_grad()
+def distillation(program):
+    batch = 64
+    folder = program.folder / "run"
+    program.run("distill", "--model", "cifar10-fm-ot", "--nfe", STEPS, "--dtype", "tf32",
+                "--batch", batch, "--device", "cuda", "-o", folder)
+    summary = json.loads((folder / f"nfe-{STEPS:02}" / "summary.json").read_text())
+    calls = sum(summary.get(key, 0)
+                for key in ("forwards", "validation_forwards", "screening_forwards"))
+    net = network("cifar10-fm-ot")
+    x, t, y = inputs(batch)
+    allow_tf32(True)
+    forward = seconds_of(lambda: net(x, t, y), 40)
+    graph = seconds_of(graph_of(lambda: net(x, t, y)), 40)
+    for name, one in (("bare forwards", forward), ("forwards as graphs", graph)):
+        report(f"distillation, {calls} forwards, to {name} of batch {batch}", summary["seconds"],
+               calls / batch * one, "wanted <= 1.11" if one == forward else "")
+
+
+def main():
+    parts = {"sampling": sampling, "noise": noise, "reference": reference,
+             "distillation": distillation}
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--bespoke", type=Path, default=ROOT / "build/release/bespoke")
+    parser.add_argument("--only", choices=parts, nargs="+", default=list(parts))
+    options = parser.parse_args()
+    if not torch.cuda.is_available():
+        fail("no GPU here: these figures are about one; ./dev bench measures on the CPU")
+    if not options.bespoke.is_file():
+        fail(f"{options.bespoke} is not built; run ./dev build or give --bespoke")
+    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, "
+          f"{Program(options.bespoke, None).run('--version').strip()}")
+    print(f"{'':<62}  {'Bespoke':>12}  {'compared':>12}  {'ratio':>6}")
+    with tempfile.TemporaryDirectory() as folder:
+        for name in options.only:
+            parts[name](Program(options.bespoke, Path(folder)))
+
+
+if __name__ == "__main__":
+    main()
