@@ -47,7 +47,9 @@ find_package(MPI QUIET COMPONENTS CXX)
 # Calls of a network as CUDA graphs: LibTorch with CUDA, 2.3 or later, and CUDA's headers.
 if(TARGET torch_cuda)
   include(CheckCXXSourceCompiles)
-  set(CMAKE_REQUIRED_LIBRARIES ${TORCH_LIBRARIES})
+  # Compiled, not linked: LibTorch's targets stand on others that a trial project does not know.
+  set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
+  set(CMAKE_REQUIRED_INCLUDES ${TORCH_INCLUDE_DIRS} ${CUDAToolkit_INCLUDE_DIRS})
   check_cxx_source_compiles("
     #include <ATen/cuda/CUDAGraph.h>
     #include <c10/cuda/CUDACachingAllocator.h>
@@ -57,7 +59,8 @@ if(TARGET torch_cuda)
       at::cuda::CUDAGraph().capture_begin(pool, cudaStreamCaptureModeThreadLocal);
       c10::cuda::CUDACachingAllocator::endAllocateToPool(0, pool);
     }" BESPOKE_CUDA_GRAPHS)
-  unset(CMAKE_REQUIRED_LIBRARIES)
+  unset(CMAKE_REQUIRED_INCLUDES)
+  unset(CMAKE_TRY_COMPILE_TARGET_TYPE)
 endif()
 bespoke_optional(libpng PNG_FOUND)
 bespoke_optional(libjpeg JPEG_FOUND)
