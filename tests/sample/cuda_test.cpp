@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include "bespoke/model/card.h"
 #include "bespoke/model/fields.h"
+#include "bespoke/model/torchscript.h"
+#include "bespoke/sample/in_batches.h"
+#include "bespoke/sample/on_outputs.h"
 #include "bespoke/sample/reference.h"
 #include "bespoke/sample/sampler.h"
 #include "bespoke/solver/catalogue.h"
@@ -50,6 +54,39 @@ TEST_F(Cuda, SamplesAndReferenceAgreeWithTheCpu) {
     const auto there = reference(model, x0.to(torch::kCUDA), labels, options);
     EXPECT_LT(testing::relative_error(there.x.cpu(), here.x), 1e-7);
     EXPECT_TRUE(torch::equal(there.evaluations, here.evaluations));
+  }
+}
+
+// The embedded networks with their calls replayed as graphs, and launched one by one.
+TEST_F(Cuda, GraphsChangeNothing) {
+  for (const std::string name : {"cifar10-fm-ot", "cifar10-eps-vp"}) {
+    const ModelCard card = read_model_card(BESPOKE_SOURCE_DIR "/models/" + name + ".json");
+    std::vector<std::string> notes;
+    TorchScriptOptions options;
+    options.device = torch::Device(torch::kCUDA, 0);
+    options.on_note = [&](const std::string& note) { notes.push_back(note); };
+    const ModelPtr graphs = load_torchscript(card, options);
+    options.graphs = false;
+    const ModelPtr plain = load_torchscript(card, options);
+    const auto x0 = testing::starting_noise(*plain, 10).to(options.device, torch::kFloat);
+    const Conditions labels = {{"y", torch::arange(10, torch::kLong)}};
+    const NsSolver solver =
+        make_solver("dpm++2m", {8, card.schedule, "lambda-range:from=-4.3,to=4.5"});
+    Batching batching;
+    batching.batch = 4;  // and a last batch of 2
+    const auto samples = [&](const ModelPtr& model) {
+      const SolverOnField run = on_outputs(solver, model);
+      return sample_in_batches(run.solver, *run.field, x0, labels, batching);
+    };
+    const auto expected = samples(plain);
+    for (int repeat = 0; repeat < 3; ++repeat) {
+      EXPECT_LT(testing::relative_error(samples(graphs), expected), 1e-3) << name;
+    }
+    const auto truth = [&](const ModelPtr& model) {
+      return reference_in_batches(model, x0, labels, {1e-4, 1e-4}, batching).x;
+    };
+    EXPECT_LT(testing::relative_error(truth(graphs), truth(plain)), 1e-2) << name;
+    EXPECT_EQ(notes, std::vector<std::string>()) << name;
   }
 }
 
