@@ -1,8 +1,11 @@
 #include "bespoke/distill/fit_search.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <limits>
-#include <optional>
 #include <vector>
 
 #include "bespoke/base/error.h"
@@ -78,11 +81,37 @@ class Search {
   std::string problem_ = "no fit has a finite error";
 };
 
-// One of the three numbers of a range, and how far it is moved next.
-struct Dimension {
-  double LogSnrRange::*number;
-  double step;
+// A grid by its numbers, and how far each of these is moved next.
+struct MovableGrid {
+  std::function<std::string(const std::vector<double>&)> name;
+  std::vector<double> at, steps;
 };
+
+MovableGrid ranges_about(const LogSnrRange& range) {
+  return {[](const std::vector<double>& at) {
+            return to_string(LogSnrRange{at[0], at[1], at[2]});
+          },
+          {range.from, range.to, range.bend},
+          {0.4, 0.6, 0.2}};
+}
+
+// Even in t at first: steps are drawn towards the noise or the data, and the first one moved.
+MovableGrid even_times() {
+  return {[](const std::vector<double>& at) {
+            return fmt::format("shift:shift={:.3f},start={:.4f}", std::exp(at[0]), at[1]);
+          },
+          {0, 0},
+          {0.4, 0.02}};
+}
+
+// Whether moving one number this far is better; it stays there then.
+bool moves(Search& search, MovableGrid& grid, size_t number, double step) {
+  std::vector<double> next = grid.at;
+  next[number] += step;
+  if (!search.improves(grid.name(next))) return false;
+  grid.at = std::move(next);
+  return true;
+}
 
 }  // namespace
 
@@ -90,27 +119,17 @@ NamedSolver search_fit(const Objective& objective, const Family& family, const S
                        const FitSearchOptions& options, Counts* counts,
                        const std::function<void(double)>& on_progress) {
   Search search(objective, family, schedule, options, counts);
-  const auto ranges = automatic_ranges(family.nfe(), schedule, objective.data_deviation());
-  std::optional<LogSnrRange> at;
+  MovableGrid grid = even_times();
   search.improves("uniform-t");
   // Every second range: moving them reaches those between.
+  const auto ranges = automatic_ranges(family.nfe(), schedule, objective.data_deviation());
   for (size_t k = 0; k < ranges.size(); k += 2) {
-    if (search.improves(to_string(ranges[k]))) at = ranges[k];
+    if (search.improves(to_string(ranges[k]))) grid = ranges_about(ranges[k]);
   }
-  std::vector<Dimension> dimensions = {
-      {&LogSnrRange::from, 0.4}, {&LogSnrRange::to, 0.6}, {&LogSnrRange::bend, 0.2}};
-  for (int round = 0; at && round < options.rounds; ++round) {
-    for (Dimension& dimension : dimensions) {
-      bool moved = false;
-      for (const double sign : {1.0, -1.0}) {
-        LogSnrRange next = *at;
-        next.*dimension.number += sign * dimension.step;
-        if (!search.improves(to_string(next))) continue;
-        at = next;
-        moved = true;
-        break;
-      }
-      if (!moved) dimension.step /= 2;
+  for (int round = 0; round < options.rounds; ++round) {
+    for (size_t number = 0; number < grid.at.size(); ++number) {
+      double& step = grid.steps[number];
+      if (!moves(search, grid, number, step) && !moves(search, grid, number, -step)) step /= 2;
     }
     if (on_progress) on_progress(static_cast<double>(round + 1) / options.rounds);
   }

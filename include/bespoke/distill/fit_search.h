@@ -12,12 +12,13 @@
 namespace bespoke {
 
 // Where to look for the times of a fit: a fit of given times costs n forwards a sample and nothing
-// else, so that many can be tried. First uniform t and some ranges of log-SNR; then the best
-// range's ends and bend are moved in turn, by less where that gains nothing.
+// else, so that many can be tried. First uniform t and some ranges of log-SNR; then the best one's
+// numbers are moved in turn, by less where that gains nothing: a range's ends and bend, or towards
+// which end times even in t are drawn and where they start.
 struct FitSearchOptions {
   FitOptions fit;
   int64_t samples = 16;  // the first ones, as far as their trajectories are known
-  int rounds = 2;        // of moving each of the three numbers up or down
+  int rounds = 2;        // of moving each number up or down
 };
 
 // The best fit on any times tried; times on which a solver diverges are passed over. The family
