@@ -41,6 +41,28 @@ TEST(FitSearch, FindsTimesNoWorseThanAnyItBeganWith) {
   EXPECT_LE(more.forwards, few.forwards + 2 * 6 * 8 * 4);
 }
 
+// Samples so small, as it says, that every range of log-SNR begins where they are nearly done.
+class MisplacedRanges : public PlainObjective {
+ public:
+  using PlainObjective::PlainObjective;
+  double data_deviation() const override { return 1e-3; }
+};
+
+TEST(FitSearch, MovesTimesEvenInTWhereNoRangeIsBetter) {
+  const MisplacedRanges objective(testing::plain_mixture(), vp_schedule(), 24, 1);
+  Counts counts;
+  FitSearchOptions options;
+  options.samples = 8;
+  options.rounds = 0;
+  const FamilyPtr family = bns_family(4);
+  EXPECT_EQ(search_fit(objective, *family, *vp_schedule(), options, &counts).name, "fit/uniform-t");
+  options.rounds = 2;
+  const NamedSolver found = search_fit(objective, *family, *vp_schedule(), options, &counts);
+  EXPECT_EQ(found.name.rfind("fit/shift:", 0), 0u) << found.name;
+  EXPECT_LT(fitted_loss(objective, found.name.substr(4), 4),
+            fitted_loss(objective, "uniform-t", 4) - 0.1);
+}
+
 TEST(FitSearch, KeepsToTheFamilysConstraints) {
   const PlainObjective objective(testing::plain_mixture(), vp_schedule(), 24, 1);
   Counts counts;
