@@ -119,7 +119,7 @@ NamedSolver search_fit(const Objective& objective, const Family& family, const S
                        const FitSearchOptions& options, Counts* counts,
                        const std::function<void(double)>& on_progress) {
   Search search(objective, family, schedule, options, counts);
-  MovableGrid grid = even_times();
+  MovableGrid grid = options.moves_even_times ? even_times() : MovableGrid();
   search.improves("uniform-t");
   // Every second range: moving them reaches those between.
   const auto ranges = automatic_ranges(family.nfe(), schedule, objective.data_deviation());

@@ -35,6 +35,7 @@ class ShapeSearch {
   Candidate fitted(const SolverShape& shape, int rounds) {
     FitSearchOptions fit = options_.fit;
     fit.rounds = rounds;
+    fit.moves_even_times = true;
     Candidate candidate;
     candidate.fit.family = bns_family(shape, options_.constraints);
     try {

@@ -19,6 +19,8 @@ struct FitSearchOptions {
   FitOptions fit;
   int64_t samples = 16;  // the first ones, as far as their trajectories are known
   int rounds = 2;        // of moving each number up or down
+  // Also uniform t: a better fit, but ordinary iterations from it end lower.
+  bool moves_even_times = false;
 };
 
 // The best fit on any times tried; times on which a solver diverges are passed over. The family
