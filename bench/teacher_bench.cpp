@@ -5,7 +5,7 @@
 #include <chrono>
 #include <string>
 
-#include "bespoke/model/torchscript.h"
+#include "bespoke/model/network.h"
 #include "targets.h"
 
 namespace bespoke::bench {
@@ -21,7 +21,7 @@ void evaluate_teacher(benchmark::State& state, const std::string& name) {
   const int threads = torch::get_num_threads();
   torch::set_num_threads(1);
   const ModelPtr model =
-      load_torchscript(read_model_card(BESPOKE_SOURCE_DIR "/models/" + name + ".json"));
+      load_model(read_model_card(BESPOKE_SOURCE_DIR "/models/" + name + ".json"));
   const torch::Tensor x = torch::randn({kTeacherBatch, 3, 32, 32});
   const torch::Tensor t = torch::full({kTeacherBatch}, 0.5, torch::kDouble);
   const Conditions conditions = {{"y", torch::arange(kTeacherBatch).remainder(10)}};

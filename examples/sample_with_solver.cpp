@@ -9,7 +9,7 @@ int main(int count, char** arguments) try {
   const SolverFile file = read_solver_file(arguments[1]);
   const NsSolver& solver = file.at();  // the only one; of several, at(4) is that of 4 evaluations
 
-  // The same two Gaussians, as the library has them; with a card, load_torchscript.
+  // The same two Gaussians, as the library has them; with a card, load_model.
   const torch::Tensor ones = torch::ones({1, 8}, torch::kDouble);
   const Mixture mixture = {torch::cat({ones, -ones}), {0.2, 0.2}, {1, 1}, {}};
   const ModelPtr model = mixture_model(mixture, file.field.schedule, Prediction::velocity);

@@ -9,7 +9,7 @@
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
 #include "bespoke/base/json_checks.h"
-#include "bespoke/model/torchscript.h"
+#include "bespoke/model/network.h"
 #include "teachers/export.h"
 
 namespace bespoke {

@@ -62,6 +62,13 @@ double relative_difference(const torch::Tensor& a, const torch::Tensor& b) {
   return (a - b).abs().max().item<double>() / (b.abs().max().item<double>() + 1e-30);
 }
 
+bool is_differentiable(const Model& model, const torch::Tensor& x, const torch::Tensor& t,
+                       const Conditions& conditions) {
+  const auto output = model.predict(x, t, conditions);
+  if (!output.requires_grad()) return false;
+  return torch::autograd::grad({output.sum()}, {x})[0].isfinite().all().item<bool>();
+}
+
 CallReport call_network(const OpenModel& open, const Conditions& conditions, int64_t count) {
   std::vector<int64_t> shape = open.card.sample_shape;
   shape.insert(shape.begin(), count);
@@ -82,13 +89,19 @@ CallReport call_network(const OpenModel& open, const Conditions& conditions, int
   report.finite = together.isfinite().all().item<bool>();
   report.batch_difference = relative_difference(together.slice(0, 0, 1), alone);
   const auto input = x.slice(0, 0, 1).clone().requires_grad_(true);
-  const auto output = open.model->predict(input, t.slice(0, 0, 1), slice(conditions, 0, 1));
-  if (output.requires_grad()) {
-    const auto gradient = torch::autograd::grad({output.sum()}, {input})[0];
-    report.differentiable = gradient.isfinite().all().item<bool>();
-  }
+  report.differentiable =
+      has_gradients(*open.network) &&
+      is_differentiable(*open.model, input, t.slice(0, 0, 1), slice(conditions, 0, 1));
   report.megabytes = peak_megabytes();
   return report;
+}
+
+std::string describe_gradient(const OpenModel& open, const CallReport& report) {
+  if (!has_gradients(*open.network)) {
+    return "none, it is compiled: every method distils it but adam";
+  }
+  return report.differentiable ? "differentiable in x: it can be distilled"
+                               : "not differentiable in x: it cannot be distilled";
 }
 
 void print_call(const OpenModel& open, const CallReport& report, int64_t count) {
@@ -107,9 +120,7 @@ void print_call(const OpenModel& open, const CallReport& report, int64_t count) 
   if (habits.returns_buffer) {
     fmt::print("  output       it returns a tensor that it keeps: its output is copied\n");
   }
-  fmt::print("  gradient     {}\n", report.differentiable
-                                        ? "differentiable in x: it can be distilled"
-                                        : "not differentiable in x: it cannot be distilled");
+  fmt::print("  gradient     {}\n", describe_gradient(open, report));
 }
 
 // Conditions for the check: what was given, otherwise every class in turn, or for real samples,

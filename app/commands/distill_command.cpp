@@ -396,12 +396,23 @@ Outcome distill_one(Session& session, int nfe) {
   return outcome;
 }
 
+// What gradients are needed for is refused before the first one is asked for.
+void check_gradients(const DistillCommandOptions& options, const OpenModel& open) {
+  if (parse_method(options.method) != Method::adam) return;
+  if (!open.network || has_gradients(*open.network)) return;
+  throw bad_input(
+      "--method adam needs gradients, and {} is compiled and has none; use --method fit or direct, "
+      "or the model as TorchScript",
+      open.name);
+}
+
 // Every mistake in the options is found before pairs are made or the folder is touched.
 void check_all(const DistillCommandOptions& options, const OpenModel& open,
                const std::vector<int64_t>& nfes, bool decoded) {
   for (const int64_t nfe : nfes) {
     distill_options(options, open, static_cast<int>(nfe), decoded).validate();
   }
+  check_gradients(options, open);
 }
 
 void run_distill(const DistillCommandOptions& options) {

@@ -18,7 +18,7 @@
 #include "bespoke/io/wav.h"
 #include "bespoke/measure/judge.h"
 #include "bespoke/model/guidance.h"
-#include "bespoke/model/torchscript.h"
+#include "bespoke/model/network.h"
 #include "bespoke/recipe/infill.h"
 #include "bespoke/report/spectrogram.h"
 #include "bespoke/sample/reference.h"
@@ -120,8 +120,8 @@ void write_sample_grid(const std::filesystem::path& card_file, const Conditions&
   const ModelCard card = read_model_card(card_file);
   const int64_t columns = conditions.begin()->second.size(0);
   const int64_t rows = card.sample_rate > 0 ? 1 : 8;
-  const ModelPtr model = guided_model(load_torchscript(card, {device, torch::kFloat}), kGuidance,
-                                      null_conditions(card));
+  const ModelPtr model =
+      guided_model(load_model(card, {device, torch::kFloat}), kGuidance, null_conditions(card));
   const Conditions repeated = repeat(conditions, rows);
   ReferenceOptions options;
   options.tolerances = {kTolerance, kTolerance};

@@ -125,13 +125,12 @@ void open_card(const ModelOptions& options, OpenModel& open) {
   const auto embedded = embedded_card(options.model);
   open.card = read_model_card(embedded.empty() ? std::filesystem::path(options.model) : embedded);
   open.device = parse_device(options.device);
-  const TorchScriptOptions script = {open.device, open.dtype, options.one_by_one,
-                                     !options.no_graphs,
-                                     [](const std::string& note) { say("bespoke: {}", note); }};
-  open.network = load_network(open.card, script);
+  const NetworkOptions running = {open.device, open.dtype, options.one_by_one, !options.no_graphs,
+                                  [](const std::string& note) { say("bespoke: {}", note); }};
+  open.network = load_network(open.card, running);
   open.model = network_model(open.network, open.card);
-  if (open.card.decoder) open.decoder = std::make_shared<Decoder>(*open.card.decoder, script);
-  if (open.card.encoder) open.encoder = std::make_shared<Encoder>(open.card, script);
+  if (open.card.decoder) open.decoder = std::make_shared<Decoder>(*open.card.decoder, running);
+  if (open.card.encoder) open.encoder = std::make_shared<Encoder>(open.card, running);
 }
 
 // What the sounds are as conditions: the text of each, and what is heard around its gap.

@@ -10,7 +10,7 @@
 
 #include "bespoke/model/card.h"
 #include "bespoke/model/model.h"
-#include "bespoke/model/torchscript.h"
+#include "bespoke/model/network.h"
 #include "bespoke/path/guidance_weight.h"
 #include "bespoke/recipe/gapped_sounds.h"
 #include "bespoke/solver/solver_file.h"

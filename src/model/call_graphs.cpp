@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "bespoke/base/error.h"
+#include "libtorch_message.h"
 #include "owned.h"
-#include "script_module.h"
 
 namespace bespoke {
 

@@ -11,9 +11,12 @@
 #include "bespoke/base/text.h"
 #include "bespoke/path/conversion.h"
 #include "bespoke/path/network_input.h"
-#include "script_module.h"
+#include "libtorch_message.h"
+#include "loaded_network.h"
 
 namespace bespoke {
+
+using namespace detail;
 
 namespace {
 
@@ -172,7 +175,7 @@ void add_solver(torch::jit::Module& module, const NsSolver& solver, const Schedu
 
 }  // namespace
 
-std::string script_sampler(const SolverFile& file, const ScriptModule& network,
+std::string script_sampler(const SolverFile& file, const LoadedNetwork& network,
                            const ModelCard& card, const ScriptSamplerOptions& options,
                            const Decoder* decoder) {
   const NsSolver& solver = file.at();
@@ -197,9 +200,9 @@ std::string script_sampler(const SolverFile& file, const ScriptModule& network,
     if (null == options.null_conditions.end()) continue;
     module.register_buffer(fmt::format("null_{}", i), null->second.to(network.options().device));
   }
-  module.register_module("network", network.module());
+  module.register_module("network", network.script());
   if (decoder != nullptr) {
-    module.register_module("decoder", decoder->module().module());
+    module.register_module("decoder", decoder->module().script());
     add_number(module, "decoder_scale", decoder->card().scale);
     add_number(module, "decoder_shift", decoder->card().shift);
   }

@@ -1,7 +1,7 @@
 // Every prediction and time convention, as TorchScript modules around the analytic Gaussian, must
 // give the samples of the analytic field.
 
-#include "bespoke/model/torchscript.h"
+#include "bespoke/model/network.h"
 
 #include <gtest/gtest.h>
 #include <torch/script.h>
@@ -59,8 +59,8 @@ class TorchScript : public ::testing::Test {
   }
 
   ModelPtr load(const json& document, torch::ScalarType dtype = torch::kDouble) const {
-    return load_torchscript(parse_model_card(document.dump(), folder_ / "model.json"),
-                            {torch::kCPU, dtype});
+    return load_model(parse_model_card(document.dump(), folder_ / "model.json"),
+                      {torch::kCPU, dtype});
   }
 
   // The data prediction at (alpha, sigma) [batch, 1], for class y with 2 the null class.

@@ -4,7 +4,7 @@
 
 #include "bespoke/model/card.h"
 #include "bespoke/model/fields.h"
-#include "bespoke/model/torchscript.h"
+#include "bespoke/model/network.h"
 #include "bespoke/sample/in_batches.h"
 #include "bespoke/sample/on_outputs.h"
 #include "bespoke/sample/reference.h"
@@ -62,12 +62,12 @@ TEST_F(Cuda, GraphsChangeNothing) {
   for (const std::string name : {"cifar10-fm-ot", "cifar10-eps-vp"}) {
     const ModelCard card = read_model_card(BESPOKE_SOURCE_DIR "/models/" + name + ".json");
     std::vector<std::string> notes;
-    TorchScriptOptions options;
+    NetworkOptions options;
     options.device = torch::Device(torch::kCUDA, 0);
     options.on_note = [&](const std::string& note) { notes.push_back(note); };
-    const ModelPtr graphs = load_torchscript(card, options);
+    const ModelPtr graphs = load_model(card, options);
     options.graphs = false;
-    const ModelPtr plain = load_torchscript(card, options);
+    const ModelPtr plain = load_model(card, options);
     const auto x0 = testing::starting_noise(*plain, 10).to(options.device, torch::kFloat);
     const Conditions labels = {{"y", torch::arange(10, torch::kLong)}};
     const NsSolver solver =

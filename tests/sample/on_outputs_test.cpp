@@ -5,7 +5,7 @@
 #include "bespoke/model/card.h"
 #include "bespoke/model/fields.h"
 #include "bespoke/model/guidance.h"
-#include "bespoke/model/torchscript.h"
+#include "bespoke/model/network.h"
 #include "bespoke/sample/sampler.h"
 #include "bespoke/solver/catalogue.h"
 #include "self_guided.h"
@@ -53,7 +53,7 @@ TEST(OnOutputs, KeepsGuidanceAndSolversThatGuideThemselves) {
 TEST(OnOutputs, GivesTheSamplesOfTheEmbeddedModels) {
   for (const std::string name : {"cifar10-fm-ot", "cifar10-eps-vp"}) {
     const ModelCard card = read_model_card(BESPOKE_SOURCE_DIR "/models/" + name + ".json");
-    const ModelPtr model = load_torchscript(card);
+    const ModelPtr model = load_model(card);
     const auto x0 = testing::starting_noise(*model, 2).to(torch::kFloat);
     const Conditions labels = {{"y", torch::tensor({3, 7}, torch::kLong)}};
     const NsSolver solver =

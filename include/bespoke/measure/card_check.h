@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "bespoke/model/card.h"
-#include "bespoke/model/torchscript.h"
+#include "bespoke/model/network.h"
 
 namespace bespoke {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "bespoke/measure/frechet.h"
-#include "bespoke/model/torchscript.h"
+#include "bespoke/model/network.h"
 
 namespace bespoke {
 

@@ -4,7 +4,7 @@
 
 #include "bespoke/model/card.h"
 #include "bespoke/model/model.h"
-#include "bespoke/model/torchscript.h"
+#include "bespoke/model/network.h"
 #include "bespoke/path/guidance_weight.h"
 #include "bespoke/solver/solver_file.h"
 
@@ -25,7 +25,7 @@ struct ScriptSamplerOptions {
 // a range takes each sample's own w [batch]. It draws what sample() draws on guided_model of the
 // network, in the network's precision. With a decoder there is decode(samples) too. The attributes
 // (times, network_times, a, b, ...) say what it does; the solver file is in it as solver.json.
-std::string script_sampler(const SolverFile& file, const ScriptModule& network,
+std::string script_sampler(const SolverFile& file, const LoadedNetwork& network,
                            const ModelCard& card, const ScriptSamplerOptions& options = {},
                            const Decoder* decoder = nullptr);
 

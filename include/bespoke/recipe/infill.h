@@ -9,7 +9,7 @@
 #include "bespoke/io/wav.h"
 #include "bespoke/model/card.h"
 #include "bespoke/model/model.h"
-#include "bespoke/model/torchscript.h"
+#include "bespoke/model/network.h"
 
 namespace bespoke {
 

@@ -11,7 +11,7 @@
 
 namespace bespoke {
 
-struct TorchScriptOptions {
+struct NetworkOptions {
   torch::Device device = torch::kCPU;
   torch::ScalarType dtype = torch::kFloat;  // weights and inputs are converted to it
   // Called on each sample alone: its numbers are then the same whatever else is computed with it,
@@ -24,19 +24,21 @@ struct TorchScriptOptions {
 };
 
 // A loaded network, apart from what a card says of it.
-class ScriptModule;
-using NetworkPtr = std::shared_ptr<const ScriptModule>;
+class LoadedNetwork;
+using NetworkPtr = std::shared_ptr<const LoadedNetwork>;
 
 // Where a batch does not fit the memory the network computes it in halves, and later batches in
-// pieces of that size. Errors say what is wrong with the file: missing, truncated, not TorchScript,
-// weights of another card, or an operator this LibTorch lacks.
-NetworkPtr load_network(const ModelCard& card, const TorchScriptOptions& options = {});
-// The same of a file that no card describes, called on x [batch, ...] alone as call_network does;
-// its result has the batch in front and any shape behind it.
-NetworkPtr load_network(const std::filesystem::path& file, const TorchScriptOptions& options = {});
-torch::Tensor call_network(const ScriptModule& network, const torch::Tensor& x);
-int64_t parameter_count(const ScriptModule& network);
-torch::Device network_device(const ScriptModule& network);
+// pieces of that size. Errors say what is wrong with the file: missing, truncated, of another
+// format or card, or an operator this LibTorch lacks.
+NetworkPtr load_network(const ModelCard& card, const NetworkOptions& options = {});
+// The same of a TorchScript file that no card describes, called on x [batch, ...] alone as
+// call_network does; its result has the batch in front and any shape behind it.
+NetworkPtr load_network(const std::filesystem::path& file, const NetworkOptions& options = {});
+torch::Tensor call_network(const LoadedNetwork& network, const torch::Tensor& x);
+int64_t parameter_count(const LoadedNetwork& network);
+torch::Device network_device(const LoadedNetwork& network);
+// Whether it can be differentiated: TorchScript can, a compiled network cannot.
+bool has_gradients(const LoadedNetwork& network);
 
 // What its calls so far have shown. Neither does harm: a network is given copies, and what it may
 // still change is copied.
@@ -44,23 +46,24 @@ struct NetworkHabits {
   bool writes_input;    // it changes the tensors it is given
   bool returns_buffer;  // it returns a tensor that it keeps
 };
-NetworkHabits network_habits(const ScriptModule& network);
+NetworkHabits network_habits(const LoadedNetwork& network);
 
 // The network as a card declares it, called as forward(x, time, condition ...) with the conditions
-// in the order of the card. Differentiable in x and, unless the card asks for integer times, in t.
+// in the order of the card. Where the network has gradients, differentiable in x and, unless the
+// card asks for integer times, in t.
 ModelPtr network_model(NetworkPtr network, const ModelCard& card);
 
 // Both in one.
-ModelPtr load_torchscript(const ModelCard& card, const TorchScriptOptions& options = {});
+ModelPtr load_model(const ModelCard& card, const NetworkOptions& options = {});
 
 // The decoder of a latent model: [batch, latent ...] -> [batch, decoded ...], float32 or wider,
 // differentiable.
 class Decoder {
  public:
-  Decoder(const DecoderCard& card, const TorchScriptOptions& options);
+  Decoder(const DecoderCard& card, const NetworkOptions& options);
   torch::Tensor decode(const torch::Tensor& latents) const;
   const DecoderCard& card() const { return card_; }
-  const ScriptModule& module() const { return *module_; }
+  const LoadedNetwork& module() const { return *module_; }
 
  private:
   DecoderCard card_;
@@ -72,7 +75,7 @@ using DecoderPtr = std::shared_ptr<const Decoder>;
 // float32 or wider. The card must have one.
 class Encoder {
  public:
-  Encoder(const ModelCard& card, const TorchScriptOptions& options);
+  Encoder(const ModelCard& card, const NetworkOptions& options);
   torch::Tensor encode(const torch::Tensor& sounds) const;
 
  private:

@@ -1,16 +1,18 @@
-#include "bespoke/model/torchscript.h"
-
 #include <torch/torch.h>
 
 #include <utility>
 
 #include "bespoke/base/error.h"
 #include "bespoke/model/fields.h"
+#include "bespoke/model/network.h"
 #include "bespoke/tensor/combine.h"
 #include "bespoke/tensor/transfer.h"
-#include "script_module.h"
+#include "loaded_network.h"
+#include "script_program.h"
 
 namespace bespoke {
+
+using namespace detail;
 
 namespace {
 
@@ -20,10 +22,9 @@ torch::Tensor rounded(const torch::Tensor& times) {
   return uniform ? times.slice(0, 0, 1).round().expand_as(times) : times.round();
 }
 
-class TorchScriptModel : public Model {
+class CardModel : public Model {
  public:
-  TorchScriptModel(NetworkPtr network, const ModelCard& card)
-      : card_(card), network_(std::move(network)) {
+  CardModel(NetworkPtr network, const ModelCard& card) : card_(card), network_(std::move(network)) {
     std::string given = "x, the time";
     for (const auto& condition : card.conditions) given += ", " + condition.name;
     network_->check_arguments(2 + card.conditions.size(), given);
@@ -81,40 +82,46 @@ class TorchScriptModel : public Model {
   NetworkPtr network_;
 };
 
+NetworkPtr load_script_network(const std::filesystem::path& path, const std::string& sha256,
+                               const NetworkOptions& options) {
+  return make_network(load_script(path, sha256, options), path.string(), options);
+}
+
 }  // namespace
 
-NetworkPtr load_network(const ModelCard& card, const TorchScriptOptions& options) {
+NetworkPtr load_network(const ModelCard& card, const NetworkOptions& options) {
   if (card.format != "torchscript") {
     throw bad_input("model format '{}' is not known; the formats are: torchscript", card.format);
   }
-  return std::make_shared<ScriptModule>(card.weights, card.weights_sha256, options);
+  return load_script_network(card.weights, card.weights_sha256, options);
 }
 
-NetworkPtr load_network(const std::filesystem::path& file, const TorchScriptOptions& options) {
-  return std::make_shared<ScriptModule>(file, "", options);
+NetworkPtr load_network(const std::filesystem::path& file, const NetworkOptions& options) {
+  return load_script_network(file, "", options);
 }
 
-torch::Tensor call_network(const ScriptModule& network, const torch::Tensor& x) {
+torch::Tensor call_network(const LoadedNetwork& network, const torch::Tensor& x) {
   return network.call(x.to(network.options().device, network.options().dtype));
 }
 
 ModelPtr network_model(NetworkPtr network, const ModelCard& card) {
-  return std::make_shared<TorchScriptModel>(std::move(network), card);
+  return std::make_shared<CardModel>(std::move(network), card);
 }
 
-ModelPtr load_torchscript(const ModelCard& card, const TorchScriptOptions& options) {
+ModelPtr load_model(const ModelCard& card, const NetworkOptions& options) {
   return network_model(load_network(card, options), card);
 }
 
-int64_t parameter_count(const ScriptModule& network) { return network.parameter_count(); }
+int64_t parameter_count(const LoadedNetwork& network) { return network.parameter_count(); }
 
-NetworkHabits network_habits(const ScriptModule& network) { return network.habits(); }
+bool has_gradients(const LoadedNetwork& network) { return network.has_gradients(); }
 
-torch::Device network_device(const ScriptModule& network) { return network.options().device; }
+NetworkHabits network_habits(const LoadedNetwork& network) { return network.habits(); }
 
-Decoder::Decoder(const DecoderCard& card, const TorchScriptOptions& options)
-    : card_(card),
-      module_(std::make_shared<ScriptModule>(card.weights, card.weights_sha256, options)) {}
+torch::Device network_device(const LoadedNetwork& network) { return network.options().device; }
+
+Decoder::Decoder(const DecoderCard& card, const NetworkOptions& options)
+    : card_(card), module_(load_script_network(card.weights, card.weights_sha256, options)) {}
 
 torch::Tensor Decoder::decode(const torch::Tensor& latents) const {
   const auto& options = module_->options();
@@ -123,12 +130,11 @@ torch::Tensor Decoder::decode(const torch::Tensor& latents) const {
   return output.element_size() < 4 ? output.to(torch::kFloat) : output;
 }
 
-Encoder::Encoder(const ModelCard& card, const TorchScriptOptions& options)
+Encoder::Encoder(const ModelCard& card, const NetworkOptions& options)
     : latent_shape_(card.sample_shape),
       scale_(card.decoder->scale),
       shift_(card.decoder->shift),
-      module_(std::make_shared<ScriptModule>(card.encoder->weights, card.encoder->weights_sha256,
-                                             options)) {}
+      module_(load_script_network(card.encoder->weights, card.encoder->weights_sha256, options)) {}
 
 torch::Tensor Encoder::encode(const torch::Tensor& sounds) const {
   const torch::NoGradGuard no_grad;

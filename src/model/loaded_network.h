@@ -4,28 +4,24 @@
 
 #include <atomic>
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "bespoke/model/call_graphs.h"
-#include "bespoke/model/torchscript.h"
+#include "bespoke/model/network.h"
+#include "bespoke/model/network_program.h"
 
 namespace bespoke {
 
-// What went wrong, of a message of LibTorch's interpreter or compiler.
-std::string last_error_line(const std::string& traceback);
-
-// A TorchScript file, loaded and ready to be called on tensors that have the batch in front. Where
-// a batch does not fit the memory it is computed in halves, and later batches in pieces of that
-// size. Errors say what is wrong with the file or the call.
-class ScriptModule {
+// A network of any format, ready to be called on tensors that have the batch in front. Where a
+// batch does not fit the memory it is computed in halves, and later batches in pieces of that size.
+// Errors say what is wrong with the file or the call.
+class LoadedNetwork {
  public:
-  // `expected_sha256` may be empty: not checked.
-  ScriptModule(const std::filesystem::path& path, const std::string& expected_sha256,
-               const TorchScriptOptions& options);
+  LoadedNetwork(std::unique_ptr<NetworkProgram> program, const std::string& source,
+                const NetworkOptions& options);
 
   // Calls forward(arguments ...); the result must be a tensor of `shape` behind the batch.
   torch::Tensor call(const std::vector<torch::Tensor>& arguments,
@@ -36,10 +32,12 @@ class ScriptModule {
   // Throws bad input unless forward takes so many arguments; `given` says which they are.
   void check_arguments(size_t count, const std::string& given) const;
 
-  const TorchScriptOptions& options() const { return options_; }
+  const NetworkOptions& options() const { return options_; }
   NetworkHabits habits() const { return {writes_input_.load(), returns_buffer_.load()}; }
-  int64_t parameter_count() const;
-  const torch::jit::Module& module() const { return module_; }
+  int64_t parameter_count() const { return program_->parameter_count(); }
+  bool has_gradients() const { return program_->has_gradients(); }
+  // Throws bad input where it is no TorchScript.
+  const torch::jit::Module& script() const;
 
  private:
   // The tensor in a result for `input`; throws bad input if it is not what was asked for.
@@ -48,6 +46,7 @@ class ScriptModule {
   // `manner` completes "it failed when it was called ...".
   torch::Tensor call_in_pieces(const std::vector<torch::Tensor>& arguments,
                                const std::string& manner, const Accept& accept) const;
+  void refuse_gradients(const std::vector<torch::Tensor>& arguments) const;
   torch::IValue forward(const std::vector<torch::Tensor>& arguments,
                         const std::string& manner) const;
   torch::Tensor with_shape(const torch::IValue& result, const torch::Tensor& input,
@@ -61,9 +60,9 @@ class ScriptModule {
   torch::Tensor called_on(const std::vector<torch::Tensor>& piece, const std::string& manner,
                           const Accept& accept) const;
 
-  std::string path_;
-  TorchScriptOptions options_;
-  torch::jit::Module module_;
+  std::unique_ptr<NetworkProgram> program_;
+  std::string source_;
+  NetworkOptions options_;
   mutable std::atomic<int64_t> most_at_once_;
   mutable std::atomic<bool> writes_input_{false}, returns_buffer_{false};
   std::unique_ptr<CallGraphs> graphs_;  // null where calls are not recorded
