@@ -74,6 +74,11 @@ void CallGraphs::forget_oldest(bool recorded, size_t most) {
   }
 }
 
+bool CallGraphs::records() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return recorder_ != nullptr;
+}
+
 bool CallGraphs::give_up(const std::string& why) {
   const std::lock_guard<std::mutex> lock(mutex_);
   return stop(why);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "bespoke/base/error.h"
+#include "bespoke/model/recorded_gradients.h"
 #include "libtorch_message.h"
 #include "owned.h"
 
@@ -38,19 +39,25 @@ LoadedNetwork::LoadedNetwork(std::unique_ptr<NetworkProgram> program, const std:
       options_(options),
       most_at_once_(options.one_by_one ? 1 : program_->most_at_once()) {
   if (!options.graphs || !options.device.is_cuda()) return;
-  graphs_ = std::make_unique<CallGraphs>(cuda_graph_recorder(), [this](const std::string& why) {
-    if (!options_.on_note) return;
-    options_.on_note(
-        fmt::format("{} cannot be run as a CUDA graph ({}): its kernels are launched "
-                    "one by one, which is slower for small batches",
-                    source_, why));
-  });
+  graphs_ = graphs("cannot be run");
+  if (has_gradients()) gradient_graphs_ = graphs("cannot be differentiated");
+}
+
+std::unique_ptr<CallGraphs> LoadedNetwork::graphs(const std::string& failure) const {
+  return std::make_unique<CallGraphs>(
+      cuda_graph_recorder(), [this, failure](const std::string& why) {
+        if (!options_.on_note) return;
+        options_.on_note(
+            fmt::format("{} {} as a CUDA graph ({}): its kernels are launched one by one, which is "
+                        "slower for small batches",
+                        source_, failure, why));
+      });
 }
 
 torch::Tensor LoadedNetwork::call(const std::vector<torch::Tensor>& arguments,
                                   const std::vector<int64_t>& shape) const {
   return call_in_pieces(arguments, "as the card says",
-                        [&](const torch::IValue& result, const torch::Tensor& input) {
+                        [this, shape](const torch::IValue& result, const torch::Tensor& input) {
                           return with_shape(result, input, shape);
                         });
 }
@@ -58,7 +65,7 @@ torch::Tensor LoadedNetwork::call(const std::vector<torch::Tensor>& arguments,
 torch::Tensor LoadedNetwork::call(const torch::Tensor& input) const {
   return call_in_pieces({input},
                         fmt::format("on an input of shape {}", fmt::join(input.sizes(), "x")),
-                        [&](const torch::IValue& result, const torch::Tensor& piece) {
+                        [this](const torch::IValue& result, const torch::Tensor& piece) {
                           return with_batch(result, piece);
                         });
 }
@@ -97,11 +104,21 @@ void LoadedNetwork::refuse_gradients(const std::vector<torch::Tensor>& arguments
 
 torch::Tensor LoadedNetwork::result_for(const std::vector<torch::Tensor>& piece,
                                         const std::string& manner, const Accept& accept) const {
-  const auto call = [&](const std::vector<torch::Tensor>& given) {
+  // By value: a gradient calls it later.
+  const auto call = [this, manner, accept](const std::vector<torch::Tensor>& given) {
     return called_on(given, manner, accept);
   };
-  if (!graphs_ || torch::GradMode::is_enabled()) return call(copies_of(piece));
-  return graphs_->call(piece, call);
+  if (!graphs_) return call(copies_of(piece));
+  if (!torch::GradMode::is_enabled()) return graphs_->call(piece, call);
+  if (records_gradients(piece)) {
+    return call_with_recorded_gradients(piece, call, *graphs_, *gradient_graphs_);
+  }
+  return call(copies_of(piece));
+}
+
+// Of models, which are called on x, t and conditions; decoders take one argument.
+bool LoadedNetwork::records_gradients(const std::vector<torch::Tensor>& piece) const {
+  return piece.size() >= 2 && piece.front().requires_grad() && gradient_graphs_->records();
 }
 
 torch::Tensor LoadedNetwork::called_on(const std::vector<torch::Tensor>& piece,

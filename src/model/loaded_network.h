@@ -54,6 +54,9 @@ class LoadedNetwork {
   torch::Tensor with_batch(const torch::IValue& result, const torch::Tensor& input) const;
   void require_usable(const torch::IValue& result) const;
   void shrink(int64_t failed) const;
+  // `failure` says what does not work where calls cannot be recorded.
+  std::unique_ptr<CallGraphs> graphs(const std::string& failure) const;
+  bool records_gradients(const std::vector<torch::Tensor>& piece) const;
   torch::Tensor result_for(const std::vector<torch::Tensor>& piece, const std::string& manner,
                            const Accept& accept) const;
   // May write into the piece.
@@ -65,7 +68,8 @@ class LoadedNetwork {
   NetworkOptions options_;
   mutable std::atomic<int64_t> most_at_once_;
   mutable std::atomic<bool> writes_input_{false}, returns_buffer_{false};
-  std::unique_ptr<CallGraphs> graphs_;  // null where calls are not recorded
+  // Null where calls are not recorded, and where there are no gradients.
+  std::unique_ptr<CallGraphs> graphs_, gradient_graphs_;
 };
 
 }  // namespace bespoke

@@ -5,6 +5,7 @@
 #include "bespoke/model/card.h"
 #include "bespoke/model/fields.h"
 #include "bespoke/model/network.h"
+#include "bespoke/sample/adjoint.h"
 #include "bespoke/sample/in_batches.h"
 #include "bespoke/sample/on_outputs.h"
 #include "bespoke/sample/reference.h"
@@ -88,6 +89,33 @@ TEST_F(Cuda, GraphsChangeNothing) {
     EXPECT_LT(testing::relative_error(truth(graphs), truth(plain)), 1e-2) << name;
     EXPECT_EQ(notes, std::vector<std::string>()) << name;
   }
+}
+
+// The sweep back over a solver's steps, with gradients by graphs and launched one by one.
+TEST_F(Cuda, GraphsChangeNoGradient) {
+  const ModelCard card = read_model_card(BESPOKE_SOURCE_DIR "/models/cifar10-fm-ot.json");
+  std::vector<std::string> notes;
+  NetworkOptions options;
+  options.device = torch::Device(torch::kCUDA, 0);
+  options.on_note = [&](const std::string& note) { notes.push_back(note); };
+  const ModelPtr graphs = load_model(card, options);
+  options.graphs = false;
+  const ModelPtr plain = load_model(card, options);
+  const auto x0 = testing::starting_noise(*plain, 4).to(options.device, torch::kFloat);
+  const Conditions labels = {{"y", torch::arange(4, torch::kLong)}};
+  const NsSolver solver = make_solver("midpoint", {8, card.schedule, ""});
+  const auto rows = [&](const ModelPtr& model) {
+    const VelocityField field(model);
+    Counts counts;
+    Trajectory run = run_trajectory(solver, field, x0, labels, &counts);
+    const torch::Tensor cotangent = run.x.back().clone();
+    return sweep_back(std::move(run), cotangent, &counts);
+  };
+  const torch::Tensor expected = rows(plain);
+  for (int repeat = 0; repeat < 4; ++repeat) {
+    EXPECT_LT(testing::relative_error(rows(graphs), expected), 1e-3) << repeat;
+  }
+  EXPECT_EQ(notes, std::vector<std::string>());
 }
 
 }  // namespace

@@ -50,6 +50,9 @@ class CallGraphs {
   // call(copies of the arguments), or what a recording of it answers.
   torch::Tensor call(const std::vector<torch::Tensor>& arguments, const TensorCall& call);
 
+  // Whether calls that recur are recorded: where one could not be, none is any more.
+  bool records() const;
+
   // Gives the memory of the recordings back and records no more; whether there were any.
   bool give_up(const std::string& why);
 
@@ -68,7 +71,7 @@ class CallGraphs {
   void forget_oldest(bool recorded, size_t most);
   bool stop(const std::string& why);
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   CallRecorder recorder_;  // null once it failed
   std::function<void(const std::string& why)> on_failure_;
   std::map<Shape, Seen> shapes_;
