@@ -24,7 +24,7 @@ STEPS = 8
 
 
 def fail(message):
-    sys.exit(f"bench/gpu.py: {message}")
+    sys.exit(f"{Path(sys.argv[0]).name}: {message}")
 
 
 try:

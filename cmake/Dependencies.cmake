@@ -44,13 +44,17 @@ if(PKG_CONFIG_FOUND)
   pkg_check_modules(cairo QUIET IMPORTED_TARGET cairo)
 endif()
 find_package(MPI QUIET COMPONENTS CXX)
-# Calls of a network as CUDA graphs: LibTorch with CUDA, 2.3 or later, and CUDA's headers.
-if(TARGET torch_cuda)
-  include(CheckCXXSourceCompiles)
-  # Compiled, not linked: LibTorch's targets stand on others that a trial project does not know.
+# Whether LibTorch's headers have what a source needs. Compiled, not linked: LibTorch's targets stand
+# on others that a trial project does not know.
+include(CheckCXXSourceCompiles)
+function(bespoke_try_libtorch source found)
   set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
   set(CMAKE_REQUIRED_INCLUDES ${TORCH_INCLUDE_DIRS} ${CUDAToolkit_INCLUDE_DIRS})
-  check_cxx_source_compiles("
+  check_cxx_source_compiles("${source}" ${found})
+endfunction()
+# Calls of a network as CUDA graphs: LibTorch with CUDA, 2.3 or later, and CUDA's headers.
+if(TARGET torch_cuda)
+  bespoke_try_libtorch("
     #include <ATen/cuda/CUDAGraph.h>
     #include <c10/cuda/CUDACachingAllocator.h>
     #include <c10/cuda/CUDAGuard.h>
@@ -59,9 +63,15 @@ if(TARGET torch_cuda)
       at::cuda::CUDAGraph().capture_begin(pool, cudaStreamCaptureModeThreadLocal);
       c10::cuda::CUDACachingAllocator::endAllocateToPool(0, pool);
     }" BESPOKE_CUDA_GRAPHS)
-  unset(CMAKE_REQUIRED_INCLUDES)
-  unset(CMAKE_TRY_COMPILE_TARGET_TYPE)
 endif()
+# Packages that AOTInductor compiled: LibTorch 2.9 or later.
+bespoke_try_libtorch("
+  #include <ATen/DeviceAccelerator.h>
+  #include <torch/csrc/inductor/aoti_package/model_package_loader.h>
+  int main() {
+    torch::inductor::AOTIModelPackageLoader loader(\"\", \"model\", true, 1, -1);
+    return static_cast<int>(at::accelerator::getDeviceStats(0).num_ooms + loader.run({}).size());
+  }" BESPOKE_PACKAGES)
 bespoke_optional(libpng PNG_FOUND)
 bespoke_optional(libjpeg JPEG_FOUND)
 bespoke_optional(libsndfile sndfile_FOUND)
@@ -69,6 +79,7 @@ bespoke_optional(libzip libzip_FOUND)
 bespoke_optional(cairo cairo_FOUND)
 bespoke_optional(MPI MPI_CXX_FOUND)
 bespoke_optional("CUDA graphs" BESPOKE_CUDA_GRAPHS)
+bespoke_optional("AOTInductor packages (LibTorch 2.9)" BESPOKE_PACKAGES)
 # Read when the library is built and put into it; a report needs no such file.
 find_file(BESPOKE_CHART_JS chart.min.js PATHS /usr/share/javascript/chart.js NO_DEFAULT_PATH
           DOC "Chart.js 3, for the charts of reports")

@@ -282,8 +282,8 @@ void add_check_command(CLI::App& app) {
   auto* command = app.add_subcommand(
       "check",
       "Load a model card, run the network and test whether the card tells the truth about it.\n"
-      "A TorchScript file is a program: it can read and write files when it is run. Run only those "
-      "you trust.\n\n"
+      "A model file is a program: it can read and write files when it is run. Run only those you "
+      "trust.\n\n"
       "Examples:\n  bespoke check model.json\n"
       "  bespoke check model.json --data photos.zip\n"
       "  bespoke check model.json --cond text=prompts.safetensors --device cuda:0");

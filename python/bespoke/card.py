@@ -5,6 +5,7 @@ import math
 from bespoke import checks
 from bespoke.schedule import alpha_sigma, check_schedule
 
+SCRIPT, PACKAGE = FORMATS = ["torchscript", "aotinductor"]
 PREDICTIONS = ["velocity", "noise", "data", "v", "edm"]
 CONVENTIONS = ["noise-to-data", "data-to-noise", "index", "sigma", "log-sigma"]
 INPUT_SCALINGS = ["none", "edm"]
@@ -28,7 +29,7 @@ def check_card(fields, other_names=()):
     for key in NEEDED:
         checks.require(key in fields, "card", f'key "{key}" is missing')
     readers = {
-        "format": lambda value: checks.choice(value, ["torchscript"], "format", "format"),
+        "format": lambda value: checks.choice(value, FORMATS, "format", "format"),
         "sample_shape": lambda value: checks.shape(value, "sample_shape"),
         "value_range": lambda value: checks.value_range(value, "value_range"),
         "prediction": lambda value: checks.choice(value, PREDICTIONS, "prediction", "prediction"),

@@ -8,14 +8,15 @@ import sys
 
 import torch
 
-from bespoke.card import CONVENTIONS, PREDICTIONS
+from bespoke.card import CONVENTIONS, FORMATS, PREDICTIONS
 from bespoke.checks import parse_spec
+from bespoke.compiling import DEVICES, DTYPES
 from bespoke.exporting import METHODS, ExportError, export_model
 
 USAGE, BAD_INPUT = 2, 3
 
 DESCRIPTION = """\
-Write a PyTorch model as TorchScript with a model card beside it, for Bespoke.
+Write a PyTorch model as TorchScript, or compiled, with a model card beside it, for Bespoke.
 
 Examples:
   bespoke-export my_package.my_module:build_model --sample-shape 3,32,32 \\
@@ -25,6 +26,8 @@ Examples:
       --schedule ddpm-scaled-linear --time index:levels=1000 --adapter diffusers \\
       --cond encoder_hidden_states:shape=77x768,null=zeros --half -o out/sd.json
   bespoke-export my_module:build_model --card card.json -o out/model.json
+  bespoke-export my_module:build_model --card out/model.json --format aotinductor \\
+      --device cuda --dtype bf16 -o out/compiled.json
 
 Exit codes: 0 done, 2 usage, 3 bad input (the model, the card or the files).
 """
@@ -42,7 +45,8 @@ def main(arguments=None):
         export = export_model(
             module, options.output, method=options.method, half=options.half,
             overwrite=options.overwrite, strict=options.strict, adapter=options.adapter,
-            decoder=decoder, tolerance=options.tolerance, **fields)
+            decoder=decoder, tolerance=options.tolerance, device=options.device,
+            dtype=options.dtype, **fields)
     except (ValueError, ExportError, OSError) as error:
         print(f"bespoke-export: {error}", file=sys.stderr)
         return BAD_INPUT
@@ -77,8 +81,13 @@ def _parser():
     add("--decoder", metavar="MODULE:FUNCTION", type=_reference,
         help="the module that decodes latents; scale, shift, ... are those of the card's 'decoder'")
     add("--method", choices=METHODS, default="auto", help="default auto: script, else trace")
-    add("--tolerance", type=float, default=1e-4,
-        help="largest relative difference to the eager module; default 1e-4")
+    add("--format", choices=FORMATS,
+        help="default torchscript; aotinductor compiles, for one device and type")
+    add("--device", choices=DEVICES, help="of aotinductor; default cuda where there is a GPU")
+    add("--dtype", choices=list(DTYPES), help="of aotinductor; default fp32")
+    add("--tolerance", type=float,
+        help="largest relative difference to the eager module; default 1e-4, more for narrow types "
+             "of aotinductor")
     add("--half", action="store_true", help="store the parameters in float16")
     add("--strict", action="store_true", help="refuse operators that LibTorch 1.13 lacks")
     add("--overwrite", action="store_true", help="replace files that are there")
@@ -120,8 +129,11 @@ def _condition(text):
 def _fields(options):
     """The card's keys: the flags, and those of --card for which there is no flag."""
     fields = _read_card(options.card) if options.card else {}
-    flags = {"sample_shape": options.sample_shape, "prediction": options.prediction,
-             "schedule": options.schedule, "time": options.time, "conditions": options.cond,
+    if options.format and options.format != fields.get("format"):
+        fields.pop("weights", None)  # the name of a file of another format
+    flags = {"format": options.format, "sample_shape": options.sample_shape,
+             "prediction": options.prediction, "schedule": options.schedule,
+             "time": options.time, "conditions": options.cond,
              "value_range": options.value_range, "input_scaling": options.input_scaling,
              "sample_rate": options.sample_rate, "name": options.name,
              "licence": options.licence, "source": options.source}

@@ -1,4 +1,4 @@
-"""export_model: a PyTorch module becomes a TorchScript file and a model card that Bespoke reads."""
+"""export_model: a PyTorch module becomes a file and a model card that Bespoke reads."""
 
 import copy
 import functools
@@ -13,19 +13,24 @@ from typing import List, NamedTuple
 
 import torch
 
-from bespoke import checks
+from bespoke import checks, compiling
 from bespoke.adapters import adapt
-from bespoke.card import check_card, check_decoder
+from bespoke.card import PACKAGE, SCRIPT, check_card, check_decoder
 from bespoke.examples import decoder_inputs, network_inputs
 from bespoke.graph import follow_device, operators
 from bespoke.plain_ops import MISSING_IN_1_13, WITHOUT_DERIVATIVE, plain_operators
 
 METHODS = ["auto", "script", "trace"]
-OPTIONS = ["method", "half", "overwrite", "strict", "adapter", "decoder", "tolerance", "quiet"]
+OPTIONS = ["method", "half", "overwrite", "strict", "adapter", "decoder", "tolerance", "quiet",
+           "device", "dtype"]
 
+_SUFFIXES = {SCRIPT: ".pt", PACKAGE: ".pt2"}
 _DONE = {"script": "scripted", "trace": "traced"}
+_TOLERANCE = 1e-4
 _HINT = ("a trace keeps the batch size and the branches of its example: take sizes from the "
          "inputs, leave out what is random, or write the module so that torch.jit.script takes it")
+_PACKAGE_HINT = ("compiled code keeps the branches of its example: take sizes from the inputs, and "
+                 "leave out what is random")
 
 # A trace is made with a batch that no check uses, so that a fixed batch size shows.
 _TRACED_TIMES = (0.2, 0.5, 0.8)
@@ -43,17 +48,19 @@ class Export(NamedTuple):
 
     card: Path
     weights: Path
-    method: str  # "script" or "trace"
+    method: str  # "script", "trace" or "compile"
     difference: float  # the largest seen to the eager module, relative to the largest output
     operators: List[str]  # those that LibTorch 1.13 lacks or cannot differentiate
 
 
 def export_model(module, path, *, method="auto", half=False, overwrite=False, strict=False,
-                 adapter=None, decoder=None, tolerance=1e-4, quiet=False, **fields):
-    """Writes the model card `path` and, beside it, `module` as TorchScript; returns an Export.
+                 adapter=None, decoder=None, tolerance=None, quiet=False, device=None, dtype=None,
+                 **fields):
+    """Writes the model card `path` and, beside it, `module` as a file; returns an Export.
 
     fields     the card's keys (docs/model-card.md): sample_shape, prediction, schedule and time are
-               needed; schedule and time may be text, "vp:B=20,b=0.1", "index:levels=1000"
+               needed; schedule and time may be text, "vp:B=20,b=0.1", "index:levels=1000"; format
+               is "torchscript" unless it is given, or "aotinductor", compiled
     method     "script", "trace", or "auto": script, and trace where scripting fails
     half       store the parameters in 16 bits: float16, or bfloat16 where they have it already
     overwrite  replace files that are there
@@ -61,16 +68,22 @@ def export_model(module, path, *, method="auto", half=False, overwrite=False, st
     adapter    "diffusers", or a callable that makes of `module` one called (x, time, *conditions)
     decoder    for latents: a module, or {"module": ..., "scale": ..., "shift": ...,
                "sample_shape": ..., "value_range": ...}; decoded = decoder(z / scale + shift)
-    tolerance  largest difference to the eager module, relative to its largest output
+    tolerance  largest difference to the eager module, relative to its largest output; 1e-4, and
+               more for narrow types of compiled models
+    device     of a compiled model: "cuda" or "cpu"; cuda where there is a GPU
+    dtype      of a compiled model: "fp32", which is the default, "tf32", "fp64", "bf16", "fp16"
 
     The module is exported in eval mode, on the CPU, in float32, without gradients, and stays as it
     was; weights are shared with it or converted one by one. With `half`, one whose parameters are
-    all float16 or bfloat16 already is exported in that type.
+    all float16 or bfloat16 already is exported in that type. A compiled one is on its device and
+    of its type, and runs with those alone; its decoder is TorchScript.
     ValueError: the card is wrong, before any work. ExportError: the module cannot be exported as
     it is. Neither leaves a file.
     """
-    card = check_card(fields, OPTIONS)
+    card = {"format": SCRIPT, **check_card(fields, OPTIONS)}
     checks.choice(method, METHODS, "method", "method")
+    target = _check_format(card["format"], module, {"device": device, "dtype": dtype},
+                           {"method": method != "auto", "half": half, "strict": strict})
     decoder_module, decoder_card = _split_decoder(decoder)
     adapted = adapt(_require_module(module, "module"), adapter, card.get("conditions", []))
     module = _require_module(adapted, "adapter")
@@ -83,10 +96,12 @@ def export_model(module, path, *, method="auto", half=False, overwrite=False, st
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".bespoke-export-", dir=path.parent) as scratch:
         ready = [Path(scratch) / file.name for file in (*files, path)]
-        export = exporter.write(module, ready[0], functools.partial(network_inputs, card),
-                                card["sample_shape"])
-        card = {"format": "torchscript", **card, "weights": files[0].name,
-                "weights_sha256": _sha256(ready[0])}
+        inputs = functools.partial(network_inputs, card)
+        if target:
+            export = exporter.write_package(module, ready[0], inputs, card, target)
+        else:
+            export = exporter.write(module, ready[0], inputs, card["sample_shape"])
+        card = {**card, "weights": files[0].name, "weights_sha256": _sha256(ready[0])}
         if decoder_module is not None:
             card["decoder"] = exporter.write_decoder(decoder_module, decoder_card, ready[1], card)
         ready[-1].write_text(_card_text(card), encoding="utf-8")
@@ -110,6 +125,13 @@ class _Batch(NamedTuple):
             return size
         times = self.arguments[1].tolist()
         return f"{size}, time {times if sample is None else times[sample]}"
+
+
+class _Bar(NamedTuple):
+    """What an exported module must pass: how far it may be off, and what to do where it is more."""
+
+    tolerance: float
+    hint: str
 
 
 class _Exporter:
@@ -136,14 +158,37 @@ class _Exporter:
             warnings.filterwarnings("ignore", ".*torch.jit", DeprecationWarning)
             batches = [_eager(module, inputs(times), output_shape) for times in _CHECKED_TIMES]
             exported, method = self._compile(module, inputs(_TRACED_TIMES))
-            difference = self._compare(exported, batches, f"the {_DONE[method]} module")
+            bar = self._bar(_TOLERANCE, _HINT)
+            difference = _compare(exported, batches, f"the {_DONE[method]} module", bar)
             found = self._scan(exported)
             _save(exported, path, self.half, dtype)
             loaded = torch.jit.load(str(path), map_location="cpu").to(dtype)
-            self._compare(loaded, batches, "the file written")
+            _compare(loaded, batches, "the file written", bar)
         self.say(f"{type(module).__name__} {_DONE[method]}; largest relative difference to the "
                  f"eager module {difference:.1e}")
         return Export(path, path, method, difference, found)
+
+    def write_package(self, module, path, inputs, card, target):
+        """Compiles `module` to `path` for a compiling.Target; the rest is as of write."""
+        names = ["x", "time", *(each["name"] for each in card.get("conditions", []))]
+        bar = self._bar(compiling.TOLERANCES[target.dtype], _PACKAGE_HINT)
+        tuned = [i / compiling.TUNED_BATCH for i in range(compiling.TUNED_BATCH)]
+        module = _prepare(module, False)[0].to(target.device, compiling.DTYPES[target.dtype])
+
+        def placed(times):
+            return tuple(target.put(value) for value in inputs(times))
+
+        with torch.no_grad(), compiling.products_of(target):
+            batches = [_eager(module, placed(times), card["sample_shape"])
+                       for times in _CHECKED_TIMES]
+            try:
+                compiling.write_package(module, placed(tuned), path, names, target)
+            except Exception as error:
+                raise ExportError(f"the module cannot be compiled: {_brief(error)}") from error
+            difference = _compare(compiling.load_package(path), batches, "the package", bar)
+        self.say(f"{type(module).__name__} compiled for {target.dtype} on {target.device}; largest "
+                 f"relative difference to the eager module {difference:.1e}")
+        return Export(path, path, "compile", difference, [])
 
     def write_decoder(self, module, card, path, model_card):
         """Exports the decoder of `model_card`'s samples to `path`; returns its card."""
@@ -156,6 +201,9 @@ class _Exporter:
             shape = list(decoded.shape[1:])
         return {"weights": path.name, "weights_sha256": _sha256(path), **card,
                 "sample_shape": shape}
+
+    def _bar(self, usual_tolerance, hint):
+        return _Bar(usual_tolerance if self.tolerance is None else self.tolerance, hint)
 
     def _compile(self, module, example):
         """(TorchScript module, "script" or "trace")."""
@@ -175,23 +223,6 @@ class _Exporter:
         for name in follow_device(traced):
             warnings.warn(f"the trace of {name} fixes tensors to the CPU; it will not run on a GPU")
         return traced, "trace"
-
-    def _compare(self, exported, batches, what):
-        """The largest difference to the eager outputs, relative to the largest of each batch."""
-        worst = 0.0
-        for batch in batches:
-            output = _call(exported, batch, what)
-            scale = max(batch.output.abs().max().item(), 1e-30)
-            differences = (output.float() - batch.output).abs().flatten(1).amax(1) / scale
-            sample = int(differences.nan_to_num(float("inf")).argmax())
-            difference = differences[sample].item()
-            if not difference <= self.tolerance:
-                raise ExportError(
-                    f"{what} differs from the eager one at {batch.where(sample)} by "
-                    f"{difference:.2g} of its largest output, {self.tolerance:g} is allowed; "
-                    f"{_HINT}")
-            worst = max(worst, difference)
-        return worst
 
     def _scan(self, exported):
         """Operators that would fail elsewhere; a warning says which, or an error if strict."""
@@ -217,6 +248,21 @@ def _require_module(module, what):
     return module
 
 
+def _check_format(name, module, compiled, scripted):
+    """The compiling.Target of a package, None for TorchScript.
+
+    compiled  options that go with a package alone, and scripted those that go with TorchScript
+              alone: by name, None or false where they were not given
+    """
+    stray, owner = (scripted, SCRIPT) if name == PACKAGE else (compiled, PACKAGE)
+    for key, value in stray.items():
+        checks.require(not value, key, f"goes with the format {owner}")
+    if name != PACKAGE:
+        return None
+    compiling.check_module(module)
+    return compiling.check_target(**compiled)
+
+
 def _split_decoder(decoder):
     """(module or None, its card) from what the user gave."""
     if decoder is None or isinstance(decoder, torch.nn.Module):
@@ -230,11 +276,13 @@ def _split_decoder(decoder):
 def _file_names(path, card, with_decoder):
     """The weights' path and, if there is one, the decoder's."""
     checks.require(path.suffix == ".json", "path", f"the card's name ends in .json, found {path}")
-    name = card.get("weights", path.stem + ".pt")
-    checks.require(Path(name).name == name and name.endswith(".pt"), "weights",
-                   f"is a file name beside the card that ends in .pt, found '{name}'")
+    suffix = _SUFFIXES[card["format"]]
+    name = card.get("weights", path.stem + suffix)
+    checks.require(Path(name).name == name and name.endswith(suffix), "weights",
+                   f"is a file name beside the card that ends in {suffix}, found '{name}'")
     files = [path.with_name(name)]
-    return files + [path.with_name(name[:-len(".pt")] + "-decoder.pt")] if with_decoder else files
+    decoder = path.with_name(name[:-len(suffix)] + "-decoder" + _SUFFIXES[SCRIPT])
+    return [*files, decoder] if with_decoder else files
 
 
 def _refuse_existing(paths):
@@ -322,16 +370,33 @@ def _eager(module, arguments, output_shape):
     return _Batch(arguments, output.float())
 
 
-def _call(exported, batch, what):
+def _compare(exported, batches, what, bar):
+    """The largest difference to the eager outputs, relative to the largest of each batch."""
+    worst = 0.0
+    for batch in batches:
+        output = _call(exported, batch, what, bar.hint)
+        scale = max(batch.output.abs().max().item(), 1e-30)
+        differences = (output.float() - batch.output).abs().flatten(1).amax(1) / scale
+        sample = int(differences.nan_to_num(float("inf")).argmax())
+        difference = differences[sample].item()
+        if not difference <= bar.tolerance:
+            raise ExportError(
+                f"{what} differs from the eager one at {batch.where(sample)} by {difference:.2g} "
+                f"of its largest output, {bar.tolerance:g} is allowed; {bar.hint}")
+        worst = max(worst, difference)
+    return worst
+
+
+def _call(exported, batch, what, hint):
     """The exported module's output for the batch, of the eager one's shape."""
     try:
         output = exported(*batch.arguments)
     except Exception as error:
-        raise ExportError(f"{what} fails at {batch.where()}: {_brief(error)}; {_HINT}") from error
+        raise ExportError(f"{what} fails at {batch.where()}: {_brief(error)}; {hint}") from error
     found = list(output.shape) if isinstance(output, torch.Tensor) else type(output).__name__
     if found != list(batch.output.shape):
         raise ExportError(f"{what} returns {found} at {batch.where()} where the eager one returns "
-                          f"{list(batch.output.shape)}; {_HINT}")
+                          f"{list(batch.output.shape)}; {hint}")
     return output
 
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "bespoke/base/error.h"
+#include "bespoke/model/compiled_package.h"
 #include "bespoke/model/fields.h"
 #include "bespoke/model/network.h"
 #include "bespoke/tensor/combine.h"
@@ -90,10 +91,15 @@ NetworkPtr load_script_network(const std::filesystem::path& path, const std::str
 }  // namespace
 
 NetworkPtr load_network(const ModelCard& card, const NetworkOptions& options) {
-  if (card.format != "torchscript") {
-    throw bad_input("model format '{}' is not known; the formats are: torchscript", card.format);
+  if (card.format == kScriptFormat) {
+    return load_script_network(card.weights, card.weights_sha256, options);
   }
-  return load_script_network(card.weights, card.weights_sha256, options);
+  if (card.format == kPackageFormat) {
+    return make_network(load_package(card.weights, card.weights_sha256, options),
+                        card.weights.string(), options);
+  }
+  throw bad_input("model format '{}' is not known; the formats are: {}, {}", card.format,
+                  kScriptFormat, kPackageFormat);
 }
 
 NetworkPtr load_network(const std::filesystem::path& file, const NetworkOptions& options) {

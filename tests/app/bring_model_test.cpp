@@ -10,6 +10,7 @@
 #include "bespoke/io/png.h"
 #include "bespoke/io/safetensors.h"
 #include "bespoke/io/wav.h"
+#include "bespoke/model/compiled_package.h"
 #include "command_line.h"
 #include "npy_file.h"
 
@@ -58,6 +59,17 @@ class BringModel : public CommandLine {
 };
 
 const std::string kSample = "sample --model model.json --solver midpoint --nfe 8 ";
+
+TEST_F(BringModel, SaysWhereCompiledModelsCannotRun) {
+  if (package_opener()) GTEST_SKIP() << "this LibTorch runs packages";
+  write_file_atomically(folder_ / "weights.pt2", "compiled");
+  write_card({{"format", "aotinductor"}, {"weights", "weights.pt2"}});
+  const auto outcome = run(kSample + "-o out");
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_NE(outcome.err.find("weights.pt2 is compiled, which needs LibTorch 2.9 or later"),
+            std::string::npos)
+      << outcome.err;
+}
 
 TEST_F(BringModel, WritesImagesWithTheirParameters) {
   save_gaussian("", "torch.zeros_like(x)");

@@ -116,7 +116,7 @@ TEST_F(CommandLine, WhatReachesTheTerminalIsPlainAndShort) {
 }
 
 TEST_F(CommandLine, CheckWarnsThatAModelIsAProgram) {
-  EXPECT_NE(run("check --help").out.find("TorchScript file is a program"), std::string::npos);
+  EXPECT_NE(run("check --help").out.find("model file is a program"), std::string::npos);
 }
 
 TEST_F(CommandLine, ReadsOnlyFilesThatEnd) {

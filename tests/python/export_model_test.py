@@ -28,7 +28,7 @@ except ImportError as error:
 PACKAGE = Path(__file__).resolve().parents[2] / "python"
 sys.path.insert(0, str(PACKAGE))
 
-from bespoke import DiffusersUNet, ExportError, export_model, plain_ops  # noqa: E402
+from bespoke import DiffusersUNet, ExportError, compiling, export_model, plain_ops  # noqa: E402
 from bespoke.adapters import DiffusersSDXL, adapt  # noqa: E402
 from bespoke.card import check_card, network_time  # noqa: E402
 from bespoke.command import main  # noqa: E402
@@ -455,6 +455,71 @@ class Errors(Folder):
             export_model(lambda x, t: x, self.path, **FLOW)
 
 
+class Packages(Folder):
+    """What is decided before anything is compiled, as in a PyTorch that can."""
+
+    def setUp(self):
+        super().setUp()
+        for patch in (mock.patch.object(torch, "__version__", "2.11.0+cu130"),
+                      mock.patch.object(torch.cuda, "is_available", lambda: False)):
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def assert_error(self, expected, module=None, **options):
+        with self.assertRaises(ValueError) as caught:
+            self.export(module or Plain(), **{"format": "aotinductor", **options})
+        self.assertIn(expected, str(caught.exception))
+        self.assert_nothing_written()
+
+    def test_every_mistake_names_its_option(self):
+        self.assert_error("did you mean 'aotinductor'?", format="aotinducter")
+        self.assert_error("did you mean 'bf16'?", dtype="bf1")
+        self.assert_error("unknown device 'tpu'", device="tpu")
+        self.assert_error("device: a package for cuda is compiled where", device="cuda")
+        self.assert_error("ends in .pt2, found 'model.pt'", weights="model.pt")
+        for key, value in (("half", True), ("strict", True), ("method", "trace")):
+            self.assert_error(f"{key}: goes with the format torchscript", **{key: value})
+        for key, value in (("device", "cpu"), ("dtype", "bf16")):
+            self.assert_error(f"{key}: goes with the format aotinductor", format="torchscript",
+                              **{key: value})
+
+    def test_an_old_pytorch_is_refused(self):
+        for version in ("1.13.1", "2.8.0+cpu"):
+            with mock.patch.object(torch, "__version__", version):
+                self.assert_error(f"needs PyTorch 2.9 or later, this is {version}")
+
+    def test_a_torchscript_module_cannot_be_compiled(self):
+        self.assert_error("give the torch.nn.Module that it was made from",
+                          torch.jit.script(Plain()))
+
+    def test_the_target_is_chosen_by_what_is_there(self):
+        self.assertEqual(compiling.check_target(None, None), ("cpu", "fp32"))
+        with mock.patch.object(torch.cuda, "is_available", lambda: True):
+            self.assertEqual(compiling.check_target(None, "bf16"), ("cuda", "bf16"))
+            self.assertEqual(compiling.check_target("cpu", None), ("cpu", "fp32"))
+
+    def test_inputs_are_put_as_the_network_gets_them(self):
+        target = compiling.Target("cpu", "bf16")
+        self.assertEqual(target.put(torch.ones(2)).dtype, torch.bfloat16)
+        self.assertEqual(target.put(torch.ones(2).long()).dtype, torch.int64)
+
+    def test_a_package_that_is_not_the_module_is_refused(self):
+        def write(module, example, path, names, target):
+            self.assertEqual(names, ["x", "time"])
+            Path(path).write_bytes(b"compiled")
+
+        module = Plain()
+        with mock.patch.object(compiling, "write_package", write), \
+                mock.patch.object(compiling, "products_of", lambda _: contextlib.nullcontext()):
+            with mock.patch.object(compiling, "load_package", lambda _: lambda x, t: -x):
+                self.assert_refused(module, "the package differs", format="aotinductor")
+            with mock.patch.object(compiling, "load_package", lambda _: module):
+                export = self.export(module, format="aotinductor")
+        self.assertEqual((export.method, export.weights.name), ("compile", "model.pt2"))
+        self.assertEqual(self.card()["format"], "aotinductor")
+        self.assertEqual(self.card()["weights_sha256"], hashlib.sha256(b"compiled").hexdigest())
+
+
 def exact_attention(q, k, v, allowed=None, bias=None, scale=None):
     """Attention in float64 by its definition, a row of the result at a time."""
     q, k, v = q.double(), k.double(), v.double()
@@ -703,6 +768,15 @@ class Command(Folder):
         self.assertEqual(code, 0, said)
         self.assertEqual(self.card()["schedule"], {"name": "cosine"})
 
+    def test_a_format_wins_over_the_card_and_its_file_name(self):
+        self.assertEqual(self.run_command(self.MODEL, *self.FLAGS)[0], 0)
+        written = self.path.rename(self.folder / "card.json")
+        with mock.patch.object(torch, "__version__", "2.8.0"):
+            code, said = self.run_command(self.MODEL, "--card", str(written), "--format",
+                                          "aotinductor", "--overwrite")
+        self.assertEqual(code, 3, said)
+        self.assertIn("needs PyTorch 2.9", said)
+
     def test_exit_codes(self):
         for code, part, arguments in (
                 (2, "MODULE:FUNCTION", ["no_colon", *self.FLAGS]),
@@ -755,14 +829,25 @@ def midpoint(field, x, steps):
 
 @unittest.skipUnless(os.environ.get("BESPOKE_BINARY"), "BESPOKE_BINARY is not set")
 class WithTheBinary(Folder):
+    GAUSSIAN = [0.5, -0.25, 0.0], [0.2, 0.6, 1.5]
+
+    def bespoke(self, command, *arguments):
+        """Runs a command on the exported model; what it printed to stderr where it failed."""
+        done = subprocess.run([os.environ["BESPOKE_BINARY"], command, "--model", self.path,
+                               "--device", "cpu", *arguments], capture_output=True, text=True)
+        return done.stderr if done.returncode else ""
+
+    def samples(self):
+        """Midpoint samples of the exported model, and the noise they began as."""
+        out = self.folder / "samples"
+        self.assertEqual(self.bespoke("sample", "--solver", "midpoint", "--nfe", "8",
+                                      "--count", "4", "-o", out), "")
+        return read_safetensors(out / "samples.safetensors")
+
     def assert_same_samples(self, own_time, **options):
         """Midpoint samples of the exported Gaussian, from the binary and from Python."""
-        self.export(Gaussian([0.5, -0.25, 0.0], [0.2, 0.6, 1.5]), sample_shape=[3], **options)
-        out = self.folder / "samples"
-        subprocess.run([os.environ["BESPOKE_BINARY"], "sample", "--model", self.path,
-                        "--solver", "midpoint", "--nfe", "8", "--count", "4",
-                        "--device", "cpu", "-o", out], check=True, capture_output=True)
-        tensors = read_safetensors(out / "samples.safetensors")
+        self.export(Gaussian(*self.GAUSSIAN), sample_shape=[3], **options)
+        tensors = self.samples()
         stored = torch.jit.load(str(self.folder / "model.pt")).float()
         with torch.no_grad():
             expected = midpoint(lambda x, t: stored(x, own_time(t)), tensors["noise"], 4)
@@ -774,6 +859,25 @@ class WithTheBinary(Folder):
 
     def test_bespoke_samples_half_weights_and_traces(self):
         self.assert_same_samples(lambda t: t, half=True, method="trace")
+
+    def test_bespoke_samples_and_distils_what_python_compiled(self):
+        module = Gaussian(*self.GAUSSIAN)
+        try:
+            self.export(module, sample_shape=[3], format="aotinductor", device="cpu")
+        except ValueError as error:
+            self.skipTest(str(error))
+        refused = self.bespoke("check")
+        if "needs LibTorch" in refused:
+            self.skipTest(refused.strip())
+        tensors = self.samples()
+        with torch.no_grad():
+            expected = midpoint(module, tensors["noise"], 4)
+        torch.testing.assert_close(tensors["samples"], expected, rtol=1e-5, atol=1e-5)
+        self.assertEqual(self.bespoke("distill", "--nfe", "4", "-o", self.folder / "run"), "")
+        self.assertIn("is compiled and has none", self.bespoke(
+            "distill", "--nfe", "4", "--method", "adam", "-o", self.folder / "adam"))
+        self.assertIn("was compiled for fp32 on cpu",
+                      self.bespoke("sample", "--dtype", "fp64", "-o", self.folder / "wide"))
 
     def test_bespoke_counts_time_as_the_card_says(self):
         self.assert_same_samples(lambda t: 1000 * (1 - t), time="data-to-noise:scale=1000",

@@ -51,10 +51,13 @@ struct EncoderCard {
 };
 constexpr char kVisible[] = "visible", kKnown[] = "known";
 
+// What the weights of a model may be: TorchScript, or a package that AOTInductor compiled.
+constexpr char kScriptFormat[] = "torchscript", kPackageFormat[] = "aotinductor";
+
 // model.json, beside the weights: what the network is and how it is called.
 struct ModelCard {
   std::string name;
-  std::string format;             // "torchscript"
+  std::string format;             // kScriptFormat or kPackageFormat
   std::filesystem::path weights;  // resolved against the card's folder
   std::string weights_sha256;     // empty: not checked
   std::vector<int64_t> sample_shape;

@@ -13,7 +13,8 @@ namespace bespoke {
 
 struct NetworkOptions {
   torch::Device device = torch::kCPU;
-  torch::ScalarType dtype = torch::kFloat;  // weights and inputs are converted to it
+  // Weights and inputs are converted to it. A compiled network has its own; this must be the same.
+  torch::ScalarType dtype = torch::kFloat;
   // Called on each sample alone: its numbers are then the same whatever else is computed with it,
   // which a library's products do not promise of the last bits. Slower.
   bool one_by_one = false;
@@ -29,7 +30,7 @@ using NetworkPtr = std::shared_ptr<const LoadedNetwork>;
 
 // Where a batch does not fit the memory the network computes it in halves, and later batches in
 // pieces of that size. Errors say what is wrong with the file: missing, truncated, of another
-// format or card, or an operator this LibTorch lacks.
+// format or card, compiled for another device or precision, or an operator this LibTorch lacks.
 NetworkPtr load_network(const ModelCard& card, const NetworkOptions& options = {});
 // The same of a TorchScript file that no card describes, called on x [batch, ...] alone as
 // call_network does; its result has the batch in front and any shape behind it.

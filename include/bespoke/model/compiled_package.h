@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bespoke/model/network_program.h"
+
+namespace bespoke::detail {
+
+// What an AOTInductor package (.pt2) says of itself. LibTorch writes the device. The rest is
+// written by bespoke-export, as metadata of the package: a compiled network does not check what it
+// is called on, and would read other numbers, or past their end.
+struct PackageFacts {
+  std::string device;                  // "cuda", "cpu"
+  std::string precision;               // "fp32", "tf32", "fp64", "bf16", "fp16"
+  std::vector<std::string> arguments;  // of forward
+  int64_t most_batch = 0;              // the largest batch it was compiled for
+  int64_t parameters = 0;
+};
+
+// From the bytes of a package; `source` is what errors call it. Bad input where it is none, or
+// where a fact is missing. Loads no code.
+PackageFacts read_package_facts(const std::string& content, const std::string& source);
+
+// Throws bad input unless the package was compiled for the device and the precision it is to run
+// in. TF32 counts as a precision of its own, on where LibTorch allows it in matrix products:
+// Inductor may write products of its own, which keep what was allowed when they were compiled.
+void check_package(const PackageFacts& facts, const NetworkOptions& options,
+                   const std::string& source);
+
+// Loads the code of a package for a device. Null where this program's LibTorch cannot.
+using PackageOpener = std::function<std::unique_ptr<NetworkProgram>(
+    const std::string& path, const PackageFacts& facts, torch::Device device)>;
+PackageOpener package_opener();
+
+// A package that may run as the options say. `expected_sha256` may be empty: not checked. Errors
+// say what is wrong with the file, or that this program runs none.
+std::unique_ptr<NetworkProgram> load_package(const std::filesystem::path& path,
+                                             const std::string& expected_sha256,
+                                             const NetworkOptions& options,
+                                             const PackageOpener& opener = package_opener());
+
+}  // namespace bespoke::detail

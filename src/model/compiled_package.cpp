@@ -1,0 +1,126 @@
+#include "bespoke/model/compiled_package.h"
+
+#include <ATen/Context.h>
+#include <caffe2/serialize/inline_container.h>
+#include <fmt/format.h>
+#include <torch/version.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <tuple>
+
+#include "bespoke/base/error.h"
+#include "bespoke/base/json_checks.h"
+#include "bespoke/base/text.h"
+#include "libtorch_message.h"
+#include "weights_file.h"
+
+namespace bespoke::detail {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr char kMakeOne[] = "write it with bespoke-export --format aotinductor";
+
+bool ends_with(const std::string& text, const std::string& end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+// The metadata of the package's only model, as text; empty where there is none.
+std::string metadata_text(const std::string& content) {
+  std::istringstream stream(content);
+  caffe2::serialize::PyTorchStreamReader reader(&stream);
+  for (const auto& name : reader.getAllRecords()) {
+    if (name.rfind("data/aotinductor/model/", 0) != 0 || !ends_with(name, "_metadata.json")) {
+      continue;
+    }
+    const auto record = reader.getRecord(name);
+    return {static_cast<const char*>(std::get<0>(record).get()), std::get<1>(record)};
+  }
+  return "";
+}
+
+json read_metadata(const std::string& content, const std::string& source) {
+  std::string text;
+  try {
+    text = metadata_text(content);
+  } catch (const std::exception&) {  // LibTorch's, of a file that is no archive or a damaged one
+  }
+  const json metadata = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (metadata.is_object()) return metadata;
+  throw bad_input("{} is no AOTInductor package, or a damaged one; {}", source, kMakeOne);
+}
+
+std::string fact(const json& metadata, const char* key, const std::string& source) {
+  const auto found = metadata.find(key);
+  if (found != metadata.end() && found->is_string()) return found->get<std::string>();
+  throw bad_input("{} does not say \"{}\" in its metadata; {}", source, key, kMakeOne);
+}
+
+int64_t whole_fact(const json& metadata, const char* key, const std::string& source) {
+  const std::string where = fmt::format("{}: {}", source, key);
+  const std::string text = fact(metadata, key, source);
+  const int64_t value = read_checked(source, [&] { return parse_integer(text, where); });
+  if (value < 1) throw bad_input("{} must be at least 1, found {}", where, value);
+  return value;
+}
+
+std::string precision_name(torch::ScalarType type) {
+  switch (type) {
+    case torch::kDouble:
+      return "fp64";
+    case torch::kBFloat16:
+      return "bf16";
+    case torch::kHalf:
+      return "fp16";
+    default:
+      return at::globalContext().allowTF32CuBLAS() ? "tf32" : "fp32";
+  }
+}
+
+}  // namespace
+
+PackageFacts read_package_facts(const std::string& content, const std::string& source) {
+  const json metadata = read_metadata(content, source);
+  PackageFacts facts;
+  facts.device = fact(metadata, "AOTI_DEVICE_KEY", source);
+  facts.precision = fact(metadata, "bespoke_dtype", source);
+  facts.arguments = split(fact(metadata, "bespoke_arguments", source), ',');
+  facts.most_batch = whole_fact(metadata, "bespoke_most_batch", source);
+  facts.parameters = whole_fact(metadata, "bespoke_parameters", source);
+  return facts;
+}
+
+void check_package(const PackageFacts& facts, const NetworkOptions& options,
+                   const std::string& source) {
+  const std::string device = options.device.is_cuda() ? "cuda" : "cpu";
+  const std::string precision = precision_name(options.dtype);
+  if (facts.device == device && facts.precision == precision) return;
+  throw bad_input(
+      "{0} was compiled for {1} on {2} and cannot run in {3} on {4}; run it in {1} on {2}, or "
+      "compile the model again with bespoke-export --dtype {3} --device {4}",
+      source, facts.precision, facts.device, precision, device);
+}
+
+std::unique_ptr<NetworkProgram> load_package(const std::filesystem::path& path,
+                                             const std::string& expected_sha256,
+                                             const NetworkOptions& options,
+                                             const PackageOpener& opener) {
+  const std::string source = path.string();
+  if (!opener) {
+    throw bad_input(
+        "{} is compiled, which needs LibTorch 2.9 or later, and this program has {}.{}; build it "
+        "with a newer LibTorch, or use the model as TorchScript",
+        source, TORCH_VERSION_MAJOR, TORCH_VERSION_MINOR);
+  }
+  const PackageFacts facts = read_package_facts(read_weights(path, expected_sha256), source);
+  check_package(facts, options, source);
+  try {
+    return opener(source, facts, options.device);
+  } catch (const std::exception& error) {
+    throw bad_input("cannot load {}: {}", source, last_error_line(error.what()));
+  }
+}
+
+}  // namespace bespoke::detail
