@@ -111,7 +111,7 @@ def check_same(program, cards, dtype):
 
 def time_batches(program, cards, dtype, batches):
     for batch in batches:
-        count = max(12, 240 // batch)
+        count = max(60, 8000 // batch)  # seconds, beside which the first calls matter little
         seconds = {name: program.seconds_per_batch(card, batch, count, dtype=dtype)
                    for name, card in cards.items()}
         package = seconds["package"]

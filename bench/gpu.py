@@ -2,11 +2,13 @@
 """What the program costs on a GPU beside the network itself: every figure of docs/performance.md.
 
     python3 bench/gpu.py                       # build/release/bespoke, minutes
-    python3 bench/gpu.py --only sampling       # or reference, distillation, noise
+    python3 bench/gpu.py --only sampling       # or reference, distillation, precision
+    python3 bench/gpu.py --only precision --network unet.pt --batch 64
 
 Prints one line for each figure, with the ratio that counts and what is wanted of it. The networks
 are those that come with the sources; the comparisons run the same TorchScript in PyTorch, and
-torchdiffeq where it is installed. Both sides start cold where the first calls count.
+torchdiffeq where it is installed. Both sides are warm: of a program, runs of two lengths are
+subtracted.
 """
 
 import argparse
@@ -36,8 +38,8 @@ except ImportError:
 class Program:
     """The command line, timed as it times itself."""
 
-    def __init__(self, binary, folder):
-        self.binary, self.folder = binary, folder
+    def __init__(self, binary, folder, options=None):
+        self.binary, self.folder, self.options = binary, folder, options
 
     def run(self, *arguments):
         words = [str(self.binary), *map(str, arguments)]
@@ -79,7 +81,8 @@ def read_safetensors(path):
 
 
 def network(model):
-    loaded = torch.jit.load(str(ROOT / "models" / f"{model}.pt"), map_location="cuda")
+    path = model if Path(model).is_file() else ROOT / "models" / f"{model}.pt"
+    loaded = torch.jit.load(str(path), map_location="cuda")
     return loaded.float().eval()
 
 
@@ -105,12 +108,6 @@ def inputs(batch):
     return x, torch.full((batch,), 0.5, device="cuda"), torch.arange(batch, device="cuda") % 10
 
 
-def euler(net, x, t, y):
-    for i in range(STEPS):
-        x = x + net(x, torch.full_like(t, i / STEPS), y) / STEPS
-    return x
-
-
 def graph_of(work):
     """work() as one CUDA graph."""
     side = torch.cuda.Stream()
@@ -131,31 +128,39 @@ def report(what, ours, theirs, bound):
           flush=True)
 
 
-@torch.no_grad()
 def sampling(program):
-    net = network("cifar10-fm-ot")
-    for batch, batches in ((1, 200), (8, 150), (256, 12)):
-        x, t, y = inputs(batch)
-        allow_tf32(True)
-        repeats = 40 if batch < 256 else 6
-        forwards = seconds_of(lambda: [net(x, t, y) for _ in range(STEPS)], repeats)
-        graph = seconds_of(graph_of(lambda: euler(net, x, t, y)), repeats)
-        ours = program.seconds_per_batch("cifar10-fm-ot", batch, batches, dtype="tf32")
-        report(f"{STEPS} steps, batch {batch}, tf32, to the bare loop as one graph", ours, graph,
-               "wanted <= 1.05" if batch < 256 else "")
-        report(f"{STEPS} steps, batch {batch}, tf32, to {STEPS} bare forwards", ours, forwards,
-               "wanted <= 1.02" if batch == 256 else "")
+    """Measured in one process, by the benchmarks in C++."""
+    bench = program.binary.parent / "bench/bespoke_bench"
+    if not bench.is_file():
+        print(f"sampling: left out, {bench} is not built")
+        return
+    words = [str(bench), "--benchmark_filter=gpu_sampling"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    if done.returncode != 0:
+        fail(f"{' '.join(words)}: {done.stderr.strip()}")
+    print(done.stdout, flush=True)
 
 
 @torch.no_grad()
-def noise(program):
-    net = network("cifar10-eps-vp")
-    x, t, y = inputs(256)
-    allow_tf32(True)
-    forwards = seconds_of(lambda: [net(x, t, y) for _ in range(STEPS)], 6)
-    ours = program.seconds_per_batch("cifar10-eps-vp", 256, 12, dtype="tf32")
-    report(f"{STEPS} steps of a noise predictor, batch 256, to bare forwards", ours, forwards,
-           "wanted <= 1.03")
+def precision(program):
+    """A call of the bare network by type and layout: milliseconds, and how far from float64."""
+    x, t, y = inputs(program.options.batch)
+    net = network(program.options.network)
+    truth = net.double()(x.double(), t.double(), y)
+    net = network(program.options.network)
+    for name, dtype, tf32 in (("fp32", torch.float32, False), ("tf32", torch.float32, True),
+                              ("bf16", torch.bfloat16, False)):
+        allow_tf32(tf32)
+        for layout in (torch.contiguous_format, torch.channels_last):
+            net = net.to(dtype=dtype, memory_format=layout)
+            given = (x.to(dtype=dtype, memory_format=layout), t.to(dtype), y)
+            work = graph_of(lambda: net(*given))
+            ms = 1e3 * seconds_of(work, 20)
+            error = ((net(*given).double() - truth).norm() / truth.norm()).item()
+            print(f"  {name}, {str(layout)[6:]:<17} {ms:8.2f} ms a call of batch {len(x)}, relative "
+                  f"error {error:.1e}", flush=True)
+            del work
+        net = network(program.options.network)
 
 
 @torch.no_grad()
@@ -166,8 +171,10 @@ def reference(program):
         print("reference: left out, torchdiffeq is not installed")
         return
     count, batch, tolerance, checked = 2048, 256, 1e-5, 64
-    ours, drawn = program.sample("cifar10-fm-ot", solver="reference", count=count, batch=batch,
-                                 tolerance=tolerance, dtype="fp32")
+    draw = lambda n: program.sample("cifar10-fm-ot", solver="reference", count=n, batch=batch,
+                                    tolerance=tolerance, dtype="fp32")
+    first, drawn = draw(count)
+    ours = draw(2 * count)[0] - first
     noise = drawn["noise"].float()
     allow_tf32(False)
     net = network("cifar10-fm-ot")
@@ -180,6 +187,7 @@ def reference(program):
         return odeint(field, noise[begin:end].cuda(), ends, rtol=tolerance, atol=tolerance,
                       method="dopri5")[-1].cpu()
 
+    solve(0, batch)
     torch.cuda.synchronize()
     begun = time.perf_counter()
     found = torch.cat([solve(i, i + batch) for i in range(0, count, batch)])
@@ -198,28 +206,35 @@ def reference(program):
 @torch.no_grad()
 def distillation(program):
     batch = 64
-    folder = program.folder / "run"
-    program.run("distill", "--model", "cifar10-fm-ot", "--nfe", STEPS, "--dtype", "tf32",
-                "--batch", batch, "--device", "cuda", "-o", folder)
-    summary = json.loads((folder / f"nfe-{STEPS:02}" / "summary.json").read_text())
-    calls = sum(summary.get(key, 0)
-                for key in ("forwards", "validation_forwards", "screening_forwards"))
+    runs = []
+    for iterations in (4, 16):
+        folder = program.folder / f"run-{iterations}"
+        program.run("distill", "--model", "cifar10-fm-ot", "--nfe", STEPS, "--dtype", "tf32",
+                    "--method", "direct", "--iterations", iterations, "--samples", 128,
+                    "--batch", batch, "--device", "cuda", "-o", folder)
+        runs.append(json.loads((folder / f"nfe-{STEPS:02}" / "summary.json").read_text()))
+    calls = [sum(run.get(key, 0) for key in ("forwards", "validation_forwards"))
+             for run in runs]
     net = network("cifar10-fm-ot")
     x, t, y = inputs(batch)
     allow_tf32(True)
     forward = seconds_of(lambda: net(x, t, y), 40)
     graph = seconds_of(graph_of(lambda: net(x, t, y)), 40)
+    seconds, more = runs[1]["seconds"] - runs[0]["seconds"], calls[1] - calls[0]
     for name, one in (("bare forwards", forward), ("forwards as graphs", graph)):
-        report(f"distillation, {calls} forwards, to {name} of batch {batch}", summary["seconds"],
-               calls / batch * one, "wanted <= 1.11" if one == forward else "")
+        report(f"12 iterations, {more} forwards, to {name} of batch {batch}", seconds,
+               more / batch * one, "wanted <= 1.11" if one == forward else "")
 
 
 def main():
-    parts = {"sampling": sampling, "noise": noise, "reference": reference,
-             "distillation": distillation}
+    parts = {"sampling": sampling, "reference": reference, "distillation": distillation,
+             "precision": precision}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bespoke", type=Path, default=ROOT / "build/release/bespoke")
     parser.add_argument("--only", choices=parts, nargs="+", default=list(parts))
+    parser.add_argument("--network", default="cifar10-fm-ot",
+                        help="precision: TorchScript of 3x32x32 images, a time and ten classes")
+    parser.add_argument("--batch", type=int, default=256, help="precision: of a call")
     options = parser.parse_args()
     if not torch.cuda.is_available():
         fail("no GPU here: these figures are about one; ./dev bench measures on the CPU")
@@ -230,7 +245,7 @@ def main():
     print(f"{'':<62}  {'Bespoke':>12}  {'compared':>12}  {'ratio':>6}")
     with tempfile.TemporaryDirectory() as folder:
         for name in options.only:
-            parts[name](Program(options.bespoke, Path(folder)))
+            parts[name](Program(options.bespoke, Path(folder), options))
 
 
 if __name__ == "__main__":

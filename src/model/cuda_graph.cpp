@@ -19,25 +19,62 @@ namespace {
 
 using GraphPool = decltype(at::cuda::graph_pool_handle());
 
+// An input of a graph, and what it was copied from last. Conditions are the same tensor in every
+// step of a sample, and a copy of them would be a kernel more.
+class GraphInput {
+ public:
+  explicit GraphInput(const torch::Tensor& copy) : tensor_(copy) {}
+
+  const torch::Tensor& tensor() const { return tensor_; }
+
+  // After the call was recorded: a network that writes into what it is given needs it anew.
+  void recorded() { is_written_ = tensor_._version() > 0; }
+
+  void fill(const torch::Tensor& source) {
+    if (!is_written_ && holds(source)) return;
+    tensor_.copy_(source, true);
+    // Kept so that its memory is not given to another tensor meanwhile. Integers alone are: states
+    // differ in every call, and to keep them would take memory.
+    if (source.is_floating_point()) return;
+    source_ = source;
+    version_ = source._version();
+  }
+
+ private:
+  bool holds(const torch::Tensor& source) const {
+    return source_.defined() && source_.data_ptr() == source.data_ptr() &&
+           source_.strides() == source.strides() && version_ == source._version();
+  }
+
+  torch::Tensor tensor_, source_;
+  int64_t version_ = 0;  // of the source when it was copied
+  bool is_written_ = false;
+};
+
 class CudaGraphCall : public RecordedCall {
  public:
   explicit CudaGraphCall(const std::vector<torch::Tensor>& arguments)
-      : inputs_(copies_of(arguments)), graph_(std::make_unique<at::cuda::CUDAGraph>()) {}
+      : graph_(std::make_unique<at::cuda::CUDAGraph>()) {
+    for (const auto& copy : copies_of(arguments)) inputs_.emplace_back(copy);
+  }
 
   // On the current stream, which must not be the default one.
   void capture(const TensorCall& call, const GraphPool& pool) {
     graph_->capture_begin(pool, cudaStreamCaptureModeThreadLocal);
     try {
-      output_ = call(inputs_);
+      std::vector<torch::Tensor> tensors;
+      for (const auto& input : inputs_) tensors.push_back(input.tensor());
+      output_ = call(tensors);
       graph_->capture_end();
     } catch (...) {
       abandon(pool);
       throw;
     }
+    for (auto& input : inputs_) input.recorded();
   }
 
   torch::Tensor replay(const std::vector<torch::Tensor>& arguments) override {
-    for (size_t i = 0; i < inputs_.size(); ++i) inputs_[i].copy_(arguments[i], true);
+    for (size_t i = 0; i < inputs_.size(); ++i) inputs_[i].fill(arguments[i]);
     graph_->replay();
     // The next replay writes there again.
     return output_.clone(at::MemoryFormat::Contiguous);
@@ -51,14 +88,15 @@ class CudaGraphCall : public RecordedCall {
       graph_->capture_end();
     } catch (const std::exception&) {
       try {
-        c10::cuda::CUDACachingAllocator::endAllocateToPool(inputs_.front().device().index(), pool);
+        c10::cuda::CUDACachingAllocator::endAllocateToPool(
+            inputs_.front().tensor().device().index(), pool);
       } catch (const std::exception&) {
       }
     }
     static_cast<void>(graph_.release());
   }
 
-  std::vector<torch::Tensor> inputs_;
+  std::vector<GraphInput> inputs_;
   torch::Tensor output_;
   std::unique_ptr<at::cuda::CUDAGraph> graph_;
 };
