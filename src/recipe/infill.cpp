@@ -151,11 +151,14 @@ torch::Tensor filled_sound(const SoundToFill& sound, const torch::Tensor& decode
                            const ModelCard& card) {
   const torch::Tensor piece =
       resample(decoded / sound.window.gain, card.sample_rate, sound.sample_rate);
-  torch::Tensor filled = sound.sound.clone();
+  // Only the window is spliced: the sound may be hours long.
+  const torch::Tensor filled = sound.sound.clone();
   const int64_t length = std::min(piece.size(0), filled.size(0) - sound.begin);
-  filled.narrow(0, sound.begin, length).copy_(piece.narrow(0, 0, length));
+  const torch::Tensor window = filled.narrow(0, sound.begin, length);
+  const Gap gap = {sound.gap.begin - sound.begin, sound.gap.end - sound.begin};
   const auto fade = static_cast<int64_t>(kFadeSeconds * sound.sample_rate);
-  return spliced(sound.sound, filled, sound.gap, fade);
+  window.copy_(spliced(window, piece.narrow(0, 0, length), gap, fade));
+  return filled;
 }
 
 }  // namespace bespoke

@@ -20,7 +20,6 @@ namespace {
 
 struct DigitOptions {
   std::string recordings, pack;
-  bool without_wavs = false;
   int64_t count = 20000, test = 256;
   std::vector<std::string> unseen = {"theo"};
   int64_t seed = 1;
@@ -103,11 +102,9 @@ void run(const DigitOptions& options) {
   detail::make_folders(options.output);
   write_utterances(speech, options, SpeechSplit::train, options.count, "train");
   write_utterances(speech, options, SpeechSplit::test, options.test, "test");
-  if (!options.without_wavs) {
-    write_gaps(speech, options, SpeechSplit::train, "train");
-    write_gaps(speech, options, SpeechSplit::test, "seen");
-    if (!options.unseen.empty()) write_gaps(speech, options, SpeechSplit::unseen, "unseen");
-  }
+  write_gaps(speech, options, SpeechSplit::train, "train");
+  write_gaps(speech, options, SpeechSplit::test, "seen");
+  if (!options.unseen.empty()) write_gaps(speech, options, SpeechSplit::unseen, "unseen");
   write_digits(speech, options, SpeechSplit::train, "digits");
   write_digits(speech, options, SpeechSplit::test, "digits-test");
   fmt::print("{} speakers, {} recordings left out: longer than {} s\nwrote {}\n",
@@ -128,10 +125,7 @@ int main(int argc, char** argv) {
                  "folder or .zip of DIGIT_SPEAKER_NUMBER.wav, 8 kHz, or what --pack wrote")
       ->required();
   app.add_option("--pack", options.pack,
-                 "write all recordings to this .safetensors, which needs no libsndfile or libzip "
-                 "to be read");
-  app.add_flag("--without-wavs", options.without_wavs,
-               "leave out the folders of WAVs, which need libsndfile to be written");
+                 "write all recordings to this .safetensors, which needs no libzip to be read");
   app.add_option("--count", options.count, "training utterances")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();

@@ -25,7 +25,7 @@ struct Recording {
 std::vector<Recording> read_recordings(const std::filesystem::path& path);
 
 // As 16-bit numbers in one .safetensors, a tensor for each by its file's name: for machines that
-// have no libsndfile or libzip.
+// have no libzip.
 void write_recordings(const std::filesystem::path& path, const std::vector<Recording>& recordings);
 
 constexpr int kSpeechRate = 8000;            // Hz

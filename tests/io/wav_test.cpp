@@ -34,17 +34,6 @@ std::string wav(int encoding, uint32_t channels, uint32_t rate, uint32_t bits,
 
 class Wav : public ::testing::Test {
  protected:
-  void SetUp() override {
-    try {
-      write_wav(path_, torch::zeros({1}), 1);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::failed);
-      EXPECT_NE(std::string(error.what()).find("install libsndfile1-dev"), std::string::npos);
-      EXPECT_THROW(read_wav(path_), Error);
-      GTEST_SKIP() << error.what();
-    }
-  }
-
   WavFile read_bytes(const std::string& bytes) {
     write_file_atomically(path_, bytes);
     return read_wav(path_);
@@ -52,6 +41,12 @@ class Wav : public ::testing::Test {
 
   std::string refusal(const std::string& bytes) {
     return testing::refusal([&] { read_bytes(bytes); });
+  }
+
+  // Whether this build takes libsndfile, for other encodings than 16-bit PCM.
+  bool reads_all() {
+    const std::string silence(1, '\x80');
+    return refusal(wav(1, 1, 8000, 8, silence)).find("libsndfile1-dev") == std::string::npos;
   }
 
   testing::TemporaryFolder folder_;
@@ -88,8 +83,7 @@ TEST_F(Wav, ClipsAndRounds) {
   EXPECT_TRUE(torch::equal(file.audio * 32768, expected.reshape({1, 7}))) << file.audio * 32768;
 }
 
-TEST_F(Wav, RoundTripsEveryValueOfMoreThanOneBlock) {
-  // 65536 values, four times and a bit, so that reading takes more than one block.
+TEST_F(Wav, RoundTripsEveryValue) {
   const auto every = torch::arange(-32768, 32768).repeat({5}).to(torch::kFloat) / 32768;
   for (const int64_t channels : {1, 2, 5}) {
     const auto audio = every.reshape({-1, channels}).transpose(0, 1);
@@ -100,7 +94,17 @@ TEST_F(Wav, RoundTripsEveryValueOfMoreThanOneBlock) {
   EXPECT_EQ(read_wav(path_).audio.sizes().vec(), (std::vector<int64_t>{2, 0}));
 }
 
+TEST_F(Wav, PassesOverWhatIsNoSound) {
+  std::string bytes = wav(1, 2, 44100, 16, stereo_data());
+  const WavFile plain = read_bytes(bytes);
+  bytes.insert(36, "LIST" + number(3, 4) + std::string("abc\0", 4));  // odd sizes are padded
+  bytes += "cue " + number(2, 4) + "xy";
+  bytes.replace(4, 4, number(static_cast<uint32_t>(bytes.size()) - 8, 4));
+  EXPECT_TRUE(torch::equal(read_bytes(bytes).audio, plain.audio));
+}
+
 TEST_F(Wav, ReadsOtherEncodings) {
+  if (!reads_all()) GTEST_SKIP() << "built without libsndfile";
   const std::string floats("\x00\x00\xc0\x3f\x00\x00\x00\xbf", 8);  // 1.5, -0.5
   EXPECT_TRUE(torch::equal(read_bytes(wav(3, 1, 8000, 32, floats)).audio,
                            torch::tensor({1.5f, -0.5f}).reshape({1, 2})));
@@ -120,12 +124,16 @@ TEST_F(Wav, RefusesWhatIsBrokenOrCutOff) {
             std::string::npos);
   EXPECT_NE(refusal(wav(1, 0, 44100, 16, stereo_data())), "");
   const std::string au = ".snd" + std::string("\0\0\0\x18\0\0\0\4\0\0\0\3\0\0\x1f\x40\0\0\0\1", 20);
-  EXPECT_NE(refusal(au + "abcd").find("not WAV"), std::string::npos) << refusal(au + "abcd");
+  EXPECT_NE(refusal(au + "abcd").find(reads_all() ? "not WAV" : "not a sound file"),
+            std::string::npos)
+      << refusal(au + "abcd");
 }
 
 TEST_F(Wav, ReadsWhatAPipeLeft) {
   std::string bytes = wav(1, 2, 44100, 16, stereo_data());
   for (const size_t place : {4, 40}) bytes.replace(place, 4, "\xff\xff\xff\xff");
+  EXPECT_EQ(read_bytes(bytes).audio.size(1), 3);
+  bytes.replace(40, 4, number(0, 4));
   EXPECT_EQ(read_bytes(bytes).audio.size(1), 3);
 }
 

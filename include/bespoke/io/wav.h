@@ -7,8 +7,8 @@
 
 namespace bespoke {
 
-// Sound through libsndfile. In a build without it all functions throw an error that names the
-// package to install.
+// Sounds as WAV files. Those of 16-bit PCM every build reads and writes; other encodings are read
+// through libsndfile, and in a build without it the refusal names the package to install.
 
 struct WavFile {
   torch::Tensor audio;  // float32 [channels, length]; [-1, 1] unless the file itself holds floats

@@ -82,7 +82,7 @@ struct Report {
 };
 
 // One HTML file that needs nothing but itself: no network, no folder beside it. A build without
-// Chart.js leaves the charts out and says so on the page. Images need libpng and sound libsndfile.
+// Chart.js leaves the charts out and says so on the page. Images need libpng.
 std::string render_html(const Report& report);
 
 // What the page says first, as plain text: how near the distilled solver comes, and what the others
