@@ -45,9 +45,10 @@ def table_of(options, weight):
          "--count", str(options.samples), "--validation", "64", "--trajectories",
          "--tolerance", options.tolerance, "-o", os.path.join(folder, "pairs")])
     solvers = ["euler", "midpoint", "best",
-               distill(options, model, folder, "bst", "--family", "bst", "--calls", "20000"),
+               distill(options, model, folder, "bst", "--family", "bst", "--calls",
+                       str(options.calls // 2)),
                distill(options, model, folder, "fit", "--method", "fit"),
-               distill(options, model, folder, "bns", "--calls", "40000")]
+               distill(options, model, folder, "bns", "--calls", str(options.calls))]
     for speakers in ["seen", "unseen"]:
         page = os.path.join(folder, speakers + ".md")
         if os.path.exists(page):
@@ -69,6 +70,7 @@ def main():
     parser.add_argument("--guidance", nargs="+", default=["0", "1"])
     parser.add_argument("--nfe", default="4-20+4")
     parser.add_argument("--samples", type=int, default=96, help="to learn from")
+    parser.add_argument("--calls", type=int, default=40000, help="to spend on a solver; half on BST")
     parser.add_argument("--count", type=int, default=128, help="gaps to compare on")
     parser.add_argument("--tolerance", default="1e-6")
     parser.add_argument("--batch", type=int, default=128)

@@ -33,31 +33,49 @@ void run_step(const std::string& what, const Arguments& arguments) {
   std::fflush(stdout);
 }
 
-// What the demo's commands say of the model: of images by class, or of images by prompt.
+// What the demo's commands say of the model: of images by class, of images by prompt, or of gaps in
+// speech.
 struct DemoCase {
+  std::string kind;     // of model
   std::string samples;  // which samples, for distillation and comparison alike
   std::string distill;  // the size of the distillation
   std::string compare;  // the size of the comparison, and what it measures
   std::string minutes;  // on two CPU cores
 };
 
+DemoCase by_class(const DemoCommandOptions& options) {
+  // 72 samples: more than the 64 features, which a covariance needs.
+  return {"image model", "", "--samples 48 --calls 15000",
+          fmt::format("--cond y=0-9 --count 72 --solvers euler,midpoint,dpm++2m,unipc2-bh2,best,"
+                      "{}/run/bns.solver.json --features {}",
+                      options.output, kEmbeddedFeatures),
+          "Two"};
+}
+
 // Where guidance doubles the calls, fewer samples and a coarser reference.
-DemoCase case_of(const DemoCommandOptions& options) {
-  const auto prompts = embedded_prompts(options.model);
-  if (prompts.empty()) {
-    // 72 samples: more than the 64 features, which a covariance needs.
-    return {"", "--samples 48 --calls 15000",
-            fmt::format("--cond y=0-9 --count 72 --solvers euler,midpoint,dpm++2m,unipc2-bh2,best,"
-                        "{}/run/bns.solver.json --features {}",
-                        options.output, kEmbeddedFeatures),
-            "Two"};
-  }
-  return {fmt::format("--prompts {} --guidance 2", prompts.string()),
-          "--samples 24 --calls 4000 --tolerance 1e-4",
+constexpr char kGuidedSize[] = "--samples 24 --calls 4000 --tolerance 1e-4";
+
+DemoCase by_prompt(const DemoCommandOptions& options, const std::string& prompts) {
+  return {"image model", fmt::format("--prompts {} --guidance 2", prompts), kGuidedSize,
           fmt::format("--count 16 --space decoded --solvers euler,midpoint,dpm++2m,unipc3-bh2,best,"
                       "{}/run/bns.solver.json",
                       options.output),
           "Four"};
+}
+
+DemoCase by_gap(const DemoCommandOptions& options, const std::string& gaps) {
+  return {"model of speech", fmt::format("--utterances {} --guidance 1", gaps), kGuidedSize,
+          fmt::format("--solvers euler,midpoint,dpm++2m,unipc3-bh2,best,{}/run/bns.solver.json "
+                      "--sounds {}/sounds",
+                      options.output, options.output),
+          "Four"};
+}
+
+DemoCase case_of(const DemoCommandOptions& options) {
+  const auto prompts = embedded_prompts(options.model), gaps = embedded_gaps(options.model);
+  if (!prompts.empty()) return by_prompt(options, prompts.string());
+  if (!gaps.empty()) return by_gap(options, gaps.string());
+  return by_class(options);
 }
 
 Arguments words(const std::string& text) {
@@ -93,9 +111,9 @@ void run_demo(const DemoCommandOptions& options) {
   const DemoCase what = case_of(options);
   forget_invocations();  // a report names the commands below instead
   fmt::print(
-      "Bespoke makes a small image model, {}, sample faster: 8 model evaluations instead of\n"
+      "Bespoke makes a small {}, {}, sample faster: 8 model evaluations instead of\n"
       "about eighty, with a solver made for it. {} minutes on two CPU cores.\n",
-      options.model, what.minutes);
+      what.kind, options.model, what.minutes);
   run_step(
       "1. The model's own samples, by an adaptive solver; a solver of 8 evaluations fitted to "
       "them\n"
@@ -113,8 +131,9 @@ void add_demo_command(CLI::App& app) {
   auto options = std::make_shared<DemoCommandOptions>();
   auto* command = app.add_subcommand(
       "demo",
-      "Distil a solver of 8 evaluations for an embedded image model, compare it, and report.\n\n"
-      "Examples:\n  bespoke demo\n  bespoke demo --model emoji-t2i -o demo-t2i");
+      "Distil a solver of 8 evaluations for an embedded model, compare it, and report.\n\n"
+      "Examples:\n  bespoke demo\n  bespoke demo --model emoji-t2i -o demo-t2i\n"
+      "  bespoke demo --model speech -o demo-speech");
   command->add_option("--model", options->model, "an embedded model")
       ->check(CLI::IsMember(embedded_model_names()))
       ->capture_default_str();

@@ -108,9 +108,9 @@ void add_infill_command(CLI::App& app) {
       "infill",
       "Fill a gap in speech: what is heard stays as it was, the span is spoken anew.\n\n"
       "Examples:\n"
-      "  bespoke infill --model infill/model.json --audio in.wav --span 0.8-1.4 "
+      "  bespoke infill --model speech --audio in.wav --span 0.8-1.4 "
       "--text \"three five two\" -o out.wav\n"
-      "  bespoke infill --model infill/model.json --audio in.wav --span 0.8-1.4 "
+      "  bespoke infill --model speech --audio in.wav --span 0.8-1.4 "
       "--text \"three five two\" --solver run/bns.solver.json --guidance 1 -o out.wav\n"
       "  bespoke infill --model infill/model.json --audio in.wav --span 0.8-1.4 "
       "--text \"three five two\" --solver reference --spectrogram out.png -o out.wav");

@@ -31,7 +31,7 @@ std::filesystem::path embedded_file(const std::string& name) {
 }  // namespace
 
 std::vector<std::string> embedded_model_names() {
-  return {"cifar10-fm-ot", "cifar10-eps-vp", "emoji-t2i"};
+  return {"cifar10-fm-ot", "cifar10-eps-vp", "emoji-t2i", "speech"};
 }
 
 std::filesystem::path embedded_card(const std::string& name) {
@@ -49,6 +49,10 @@ std::filesystem::path embedded_card(const std::string& name) {
 
 std::filesystem::path embedded_prompts(const std::string& name) {
   return embedded_file(name + "-prompts.txt");
+}
+
+std::filesystem::path embedded_gaps(const std::string& name) {
+  return embedded_file(name + "-gaps/manifest.jsonl").parent_path();
 }
 
 std::filesystem::path embedded_features(const std::string& name) {

@@ -19,6 +19,9 @@ std::filesystem::path embedded_card(const std::string& name);
 // takes none.
 std::filesystem::path embedded_prompts(const std::string& name);
 
+// A folder of sounds with gaps for the model with this name; empty where it fills none.
+std::filesystem::path embedded_gaps(const std::string& name);
+
 // The features that go with them, for Fréchet distances, if this is their name; otherwise empty.
 constexpr char kEmbeddedFeatures[] = "cifar10-features";
 std::filesystem::path embedded_features(const std::string& name);

@@ -58,64 +58,71 @@ TEST_F(Cuda, SamplesAndReferenceAgreeWithTheCpu) {
   }
 }
 
-// The embedded networks with their calls replayed as graphs, and launched one by one.
-TEST_F(Cuda, GraphsChangeNothing) {
-  for (const std::string name : {"cifar10-fm-ot", "cifar10-eps-vp"}) {
-    const ModelCard card = read_model_card(BESPOKE_SOURCE_DIR "/models/" + name + ".json");
-    std::vector<std::string> notes;
+// An embedded network with its calls replayed as graphs, and launched one by one.
+struct BothWays {
+  explicit BothWays(const std::string& name)
+      : card(read_model_card(BESPOKE_SOURCE_DIR "/models/" + name + ".json")) {
     NetworkOptions options;
     options.device = torch::Device(torch::kCUDA, 0);
-    options.on_note = [&](const std::string& note) { notes.push_back(note); };
-    const ModelPtr graphs = load_model(card, options);
+    options.on_note = [this](const std::string& note) { notes.push_back(note); };
+    graphs = load_model(card, options);
     options.graphs = false;
-    const ModelPtr plain = load_model(card, options);
-    const auto x0 = testing::starting_noise(*plain, 10).to(options.device, torch::kFloat);
-    const Conditions labels = {{"y", torch::arange(10, torch::kLong)}};
+    plain = load_model(card, options);
+  }
+
+  torch::Tensor noise(int64_t count) const {
+    return testing::starting_noise(*plain, count).to(torch::kCUDA, torch::kFloat);
+  }
+
+  ModelCard card;
+  std::vector<std::string> notes;
+  ModelPtr graphs, plain;
+};
+
+Conditions classes(int64_t count) { return {{"y", torch::arange(count, torch::kLong)}}; }
+
+TEST_F(Cuda, GraphsChangeNothing) {
+  for (const std::string name : {"cifar10-fm-ot", "cifar10-eps-vp"}) {
+    const BothWays ways(name);
+    const auto x0 = ways.noise(10);
+    const Conditions labels = classes(10);
     const NsSolver solver =
-        make_solver("dpm++2m", {8, card.schedule, "lambda-range:from=-4.3,to=4.5"});
+        make_solver("dpm++2m", {8, ways.card.schedule, "lambda-range:from=-4.3,to=4.5"});
     Batching batching;
     batching.batch = 4;  // and a last batch of 2
     const auto samples = [&](const ModelPtr& model) {
       const SolverOnField run = on_outputs(solver, model);
       return sample_in_batches(run.solver, *run.field, x0, labels, batching);
     };
-    const auto expected = samples(plain);
+    const auto expected = samples(ways.plain);
     for (int repeat = 0; repeat < 3; ++repeat) {
-      EXPECT_LT(testing::relative_error(samples(graphs), expected), 1e-3) << name;
+      EXPECT_LT(testing::relative_error(samples(ways.graphs), expected), 1e-3) << name;
     }
     const auto truth = [&](const ModelPtr& model) {
       return reference_in_batches(model, x0, labels, {1e-4, 1e-4}, batching).x;
     };
-    EXPECT_LT(testing::relative_error(truth(graphs), truth(plain)), 1e-2) << name;
-    EXPECT_EQ(notes, std::vector<std::string>()) << name;
+    EXPECT_LT(testing::relative_error(truth(ways.graphs), truth(ways.plain)), 1e-2) << name;
+    EXPECT_EQ(ways.notes, std::vector<std::string>()) << name;
   }
 }
 
 // The sweep back over a solver's steps, with gradients by graphs and launched one by one.
 TEST_F(Cuda, GraphsChangeNoGradient) {
-  const ModelCard card = read_model_card(BESPOKE_SOURCE_DIR "/models/cifar10-fm-ot.json");
-  std::vector<std::string> notes;
-  NetworkOptions options;
-  options.device = torch::Device(torch::kCUDA, 0);
-  options.on_note = [&](const std::string& note) { notes.push_back(note); };
-  const ModelPtr graphs = load_model(card, options);
-  options.graphs = false;
-  const ModelPtr plain = load_model(card, options);
-  const auto x0 = testing::starting_noise(*plain, 4).to(options.device, torch::kFloat);
-  const Conditions labels = {{"y", torch::arange(4, torch::kLong)}};
-  const NsSolver solver = make_solver("midpoint", {8, card.schedule, ""});
+  const BothWays ways("cifar10-fm-ot");
+  const auto x0 = ways.noise(4);
+  const NsSolver solver = make_solver("midpoint", {8, ways.card.schedule, ""});
   const auto rows = [&](const ModelPtr& model) {
     const VelocityField field(model);
     Counts counts;
-    Trajectory run = run_trajectory(solver, field, x0, labels, &counts);
+    Trajectory run = run_trajectory(solver, field, x0, classes(4), &counts);
     const torch::Tensor cotangent = run.x.back().clone();
     return sweep_back(std::move(run), cotangent, &counts);
   };
-  const torch::Tensor expected = rows(plain);
+  const torch::Tensor expected = rows(ways.plain);
   for (int repeat = 0; repeat < 4; ++repeat) {
-    EXPECT_LT(testing::relative_error(rows(graphs), expected), 1e-3) << repeat;
+    EXPECT_LT(testing::relative_error(rows(ways.graphs), expected), 1e-3) << repeat;
   }
-  EXPECT_EQ(notes, std::vector<std::string>());
+  EXPECT_EQ(ways.notes, std::vector<std::string>());
 }
 
 }  // namespace
