@@ -20,7 +20,6 @@ namespace {
 
 constexpr int64_t kMostChannels = 1024;        // libsndfile's limit
 constexpr int64_t kMostBytes = 4'000'000'000;  // sizes in the format have 32 bits
-constexpr uint32_t kUnknownLength = 0x7FFFF000;
 
 // The header of a chunk: four letters and a size. Of a file: the same, then "WAVE".
 constexpr size_t kChunkHeader = 8, kFileHeader = 12;
@@ -58,13 +57,20 @@ Number number_at(const std::string& bytes, size_t place) {
   return value;
 }
 
-// A file that was cut off is read as far as it goes, unless its header says how long it was;
-// programs that write to a pipe leave some number from kUnknownLength on. One byte may be missing:
-// many do not pad odd data, but count the padding.
+// Programs that write to a pipe never learn the length, and leave 0 or a number at the end of what
+// 31 or 32 bits hold.
+bool is_known_length(uint32_t length) {
+  constexpr uint32_t kMargin = 0x1000, kSigned = 0x80000000u, kUnsigned = 0xFFFFFFFFu;
+  const bool near_signed = length < kSigned && length >= kSigned - kMargin;
+  return length != 0 && !near_signed && length < kUnsigned - kMargin;
+}
+
+// A file that was cut off is read as far as it goes, unless its header says how long it was. One
+// byte may be missing: many do not pad odd data, but count the padding.
 void check_whole(const std::string& bytes, const std::string& source) {
   if (bytes.size() < kChunkHeader || bytes.compare(0, 4, "RIFF") != 0) return;
   const auto promised = number_at<uint32_t>(bytes, 4);
-  if (promised < kUnknownLength && promised > bytes.size() - kChunkHeader + 1) {
+  if (is_known_length(promised) && promised > bytes.size() - kChunkHeader + 1) {
     throw bad_input("{}: is cut off, {} of {} bytes are there; fetch or make the file again",
                     source, bytes.size(), uint64_t{promised} + kChunkHeader);
   }
@@ -112,9 +118,9 @@ std::optional<WavFile> decode_pcm(const std::string& bytes) {
     if (name == "fmt ") format = pcm_format(bytes, place);
     if (name == "data") {
       if (!format) return std::nullopt;
-      // A writer that never learnt the length leaves 0 or some number from kUnknownLength on.
       const size_t there = bytes.size() - place;
-      return pcm_sound(bytes, place, promised == 0 ? there : std::min(promised, there), *format);
+      const bool known = is_known_length(static_cast<uint32_t>(promised));
+      return pcm_sound(bytes, place, known ? std::min(promised, there) : there, *format);
     }
     place += promised + promised % 2;
   }

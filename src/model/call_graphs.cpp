@@ -79,14 +79,23 @@ bool CallGraphs::records() const {
   return recorder_ != nullptr;
 }
 
+bool CallGraphs::has_recordings() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return holds_any();
+}
+
+bool CallGraphs::holds_any() const {
+  return std::any_of(shapes_.begin(), shapes_.end(),
+                     [](const auto& entry) { return entry.second.recorded != nullptr; });
+}
+
 bool CallGraphs::give_up(const std::string& why) {
   const std::lock_guard<std::mutex> lock(mutex_);
   return stop(why);
 }
 
 bool CallGraphs::stop(const std::string& why) {
-  const bool any = std::any_of(shapes_.begin(), shapes_.end(),
-                               [](const auto& entry) { return entry.second.recorded != nullptr; });
+  const bool any = holds_any();
   if (recorder_ && on_failure_) on_failure_(why);
   recorder_ = nullptr;
   shapes_.clear();

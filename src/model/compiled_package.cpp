@@ -58,11 +58,12 @@ std::string fact(const json& metadata, const char* key, const std::string& sourc
   throw bad_input("{} does not say \"{}\" in its metadata; {}", source, key, kMakeOne);
 }
 
-int64_t whole_fact(const json& metadata, const char* key, const std::string& source) {
+int64_t whole_fact(const json& metadata, const char* key, int64_t least,
+                   const std::string& source) {
   const std::string where = fmt::format("{}: {}", source, key);
   const std::string text = fact(metadata, key, source);
   const int64_t value = read_checked(source, [&] { return parse_integer(text, where); });
-  if (value < 1) throw bad_input("{} must be at least 1, found {}", where, value);
+  if (value < least) throw bad_input("{} must be at least {}, found {}", where, least, value);
   return value;
 }
 
@@ -87,8 +88,8 @@ PackageFacts read_package_facts(const std::string& content, const std::string& s
   facts.device = fact(metadata, "AOTI_DEVICE_KEY", source);
   facts.precision = fact(metadata, "bespoke_dtype", source);
   facts.arguments = split(fact(metadata, "bespoke_arguments", source), ',');
-  facts.most_batch = whole_fact(metadata, "bespoke_most_batch", source);
-  facts.parameters = whole_fact(metadata, "bespoke_parameters", source);
+  facts.most_batch = whole_fact(metadata, "bespoke_most_batch", 1, source);
+  facts.parameters = whole_fact(metadata, "bespoke_parameters", 0, source);
   return facts;
 }
 

@@ -86,7 +86,7 @@ torch::Tensor LoadedNetwork::call_in_pieces(const std::vector<torch::Tensor>& ar
     } catch (const std::exception& error) {
       // With gradients it is the graph that does not fit, and pieces of it would be kept as well.
       if (!is_out_of_memory(error) || torch::GradMode::is_enabled()) throw;
-      if (graphs_ && graphs_->give_up("their memory is needed for larger batches")) continue;
+      if (give_up_graphs()) continue;
       shrink(end - begin);
     }
   }
@@ -104,21 +104,34 @@ void LoadedNetwork::refuse_gradients(const std::vector<torch::Tensor>& arguments
 
 torch::Tensor LoadedNetwork::result_for(const std::vector<torch::Tensor>& piece,
                                         const std::string& manner, const Accept& accept) const {
-  // By value: a gradient calls it later.
-  const auto call = [this, manner, accept](const std::vector<torch::Tensor>& given) {
-    return called_on(given, manner, accept);
+  // A gradient calls it later, perhaps when nothing else keeps the network.
+  const auto call = [self = shared_from_this(), manner,
+                     accept](const std::vector<torch::Tensor>& given) {
+    return self->called_on(given, manner, accept);
   };
-  if (!graphs_) return call(copies_of(piece));
-  if (!torch::GradMode::is_enabled()) return graphs_->call(piece, call);
+  if (graphs_ && !torch::GradMode::is_enabled()) return graphs_->call(piece, call);
   if (records_gradients(piece)) {
     return call_with_recorded_gradients(piece, call, *graphs_, *gradient_graphs_);
   }
-  return call(copies_of(piece));
+  torch::Tensor output = call(copies_of(piece));
+  if (output.requires_grad()) has_differentiated_ = true;
+  return output;
 }
 
-// Of models, which are called on x, t and conditions; decoders take one argument.
+// Of models, which are called on x, t and conditions (decoders take one argument), and only once a
+// plain call has shown that there is a gradient: a recorded one would be zero where there is none.
 bool LoadedNetwork::records_gradients(const std::vector<torch::Tensor>& piece) const {
-  return piece.size() >= 2 && piece.front().requires_grad() && gradient_graphs_->records();
+  return gradient_graphs_ && piece.size() >= 2 && piece.front().requires_grad() &&
+         has_differentiated_ && gradient_graphs_->records();
+}
+
+bool LoadedNetwork::give_up_graphs() const {
+  constexpr char kWhy[] = "their memory is needed for larger batches";
+  bool any = false;
+  for (const auto* graphs : {&graphs_, &gradient_graphs_}) {
+    if (*graphs && (*graphs)->has_recordings()) any = (*graphs)->give_up(kWhy) || any;
+  }
+  return any;
 }
 
 torch::Tensor LoadedNetwork::called_on(const std::vector<torch::Tensor>& piece,

@@ -18,7 +18,7 @@ namespace bespoke {
 // A network of any format, ready to be called on tensors that have the batch in front. Where a
 // batch does not fit the memory it is computed in halves, and later batches in pieces of that size.
 // Errors say what is wrong with the file or the call.
-class LoadedNetwork {
+class LoadedNetwork : public std::enable_shared_from_this<LoadedNetwork> {
  public:
   LoadedNetwork(std::unique_ptr<NetworkProgram> program, const std::string& source,
                 const NetworkOptions& options);
@@ -57,6 +57,8 @@ class LoadedNetwork {
   // `failure` says what does not work where calls cannot be recorded.
   std::unique_ptr<CallGraphs> graphs(const std::string& failure) const;
   bool records_gradients(const std::vector<torch::Tensor>& piece) const;
+  // Whether there was any memory to give back.
+  bool give_up_graphs() const;
   torch::Tensor result_for(const std::vector<torch::Tensor>& piece, const std::string& manner,
                            const Accept& accept) const;
   // May write into the piece.
@@ -67,7 +69,8 @@ class LoadedNetwork {
   std::string source_;
   NetworkOptions options_;
   mutable std::atomic<int64_t> most_at_once_;
-  mutable std::atomic<bool> writes_input_{false}, returns_buffer_{false};
+  mutable std::atomic<bool> writes_input_{false}, returns_buffer_{false},
+      has_differentiated_{false};
   // Null where calls are not recorded, and where there are no gradients.
   std::unique_ptr<CallGraphs> graphs_, gradient_graphs_;
 };

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "bespoke/base/error.h"
 #include "bespoke/model/compiled_package.h"
 
 namespace bespoke::detail {
@@ -37,7 +38,8 @@ class PackageProgram : public NetworkProgram {
       std::vector<torch::Tensor> results = loader_.run(arguments);
       if (results.size() == 1) return std::move(results.front());
       return results;
-    } catch (const std::exception&) {
+    } catch (const std::exception& error) {
+      if (is_out_of_memory(error)) throw;
       if (times_out_of_memory(device) > before) throw std::runtime_error("out of memory");
       throw std::runtime_error("LibTorch has printed why");
     }

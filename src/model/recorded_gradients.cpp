@@ -2,6 +2,7 @@
 
 #include <torch/torch.h>
 
+#include <stdexcept>
 #include <utility>
 
 #include "owned.h"
@@ -44,10 +45,15 @@ class RecordedGradient : public torch::autograd::Node {
       : torch::autograd::Node(torch::autograd::collect_next_edges(arguments[0], arguments[1])),
         call_(std::move(call)),
         gradients_(gradients) {
-    for (const auto& argument : arguments) arguments_.push_back(argument.detach());
+    for (const auto& argument : arguments) {
+      arguments_.push_back(argument.detach());
+      versions_.push_back(argument._version());
+    }
   }
 
   torch::autograd::variable_list apply(torch::autograd::variable_list&& cotangents) override {
+    check_use();
+    if (!cotangents[0].defined()) return torch::autograd::variable_list(kDifferentiable);
     std::vector<torch::Tensor> given = arguments_;
     given.push_back(cotangents[0].contiguous());
     const torch::Tensor rows = gradients_.call(
@@ -67,7 +73,25 @@ class RecordedGradient : public torch::autograd::Node {
   void release_variables() override { arguments_.clear(); }
 
  private:
+  // What LibTorch's own nodes refuse as well.
+  void check_use() const {
+    if (arguments_.empty()) {
+      throw std::runtime_error("the gradient of a network call was asked for a second time");
+    }
+    if (torch::GradMode::is_enabled()) {
+      throw std::runtime_error(
+          "gradients by CUDA graphs have no gradients of their own; load the network without "
+          "graphs");
+    }
+    for (size_t i = 0; i < arguments_.size(); ++i) {
+      if (static_cast<int64_t>(arguments_[i]._version()) == versions_[i]) continue;
+      throw std::runtime_error(
+          "an argument of a network call was written into before its gradient was taken");
+    }
+  }
+
   std::vector<torch::Tensor> arguments_;
+  std::vector<int64_t> versions_;
   TensorCall call_;
   CallGraphs& gradients_;
 };

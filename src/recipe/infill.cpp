@@ -18,8 +18,15 @@ double in_seconds(int64_t samples, const ModelCard& card) {
   return static_cast<double>(samples) / static_cast<double>(card.sample_rate);
 }
 
+void refuse_long_span(double seconds, const ModelCard& card) {
+  const double most = in_seconds(window_length(card), card);
+  if (seconds < most) return;
+  throw bad_input("the span has {:.3g} s; the model fills less than {:g} s at a time", seconds,
+                  most);
+}
+
 void check_gap(const torch::Tensor& sound, const Gap& gap, const ModelCard& card) {
-  const int64_t length = sound.size(0), most = window_length(card);
+  const int64_t length = sound.size(0);
   const double begin = in_seconds(gap.begin, card), end = in_seconds(gap.end, card);
   if (gap.begin >= gap.end) {
     throw bad_input("the span {:g}-{:g} s is empty; write it as FROM-TO in seconds", begin, end);
@@ -28,10 +35,15 @@ void check_gap(const torch::Tensor& sound, const Gap& gap, const ModelCard& card
     throw bad_input("the span {:g}-{:g} s is not in the sound, which has {:.3g} s", begin, end,
                     in_seconds(length, card));
   }
-  if (gap.end - gap.begin >= most) {
-    throw bad_input("the span has {:.3g} s; the model fills less than {:g} s at a time",
-                    end - begin, in_seconds(most, card));
-  }
+  refuse_long_span(in_seconds(gap.end - gap.begin, card), card);
+}
+
+// Resampling takes memory by the rate that a file claims to have.
+void check_rate(const WavFile& file) {
+  constexpr int kMost = 1'000'000;
+  if (file.sample_rate <= kMost) return;
+  throw bad_input("the sound has {} Hz, and up to {} Hz are read; resample it first",
+                  file.sample_rate, kMost);
 }
 
 // What scales the sound around the gap to the model's level. The gap itself must not be asked.
@@ -112,6 +124,7 @@ torch::Tensor spliced(const torch::Tensor& sound, const torch::Tensor& filled, c
 }
 
 SoundToFill prepare_sound(const WavFile& file, const TimeSpan& span, const ModelCard& card) {
+  check_rate(file);
   SoundToFill result;
   result.sound = file.audio.mean(0);
   result.sample_rate = file.sample_rate;
@@ -127,6 +140,7 @@ SoundToFill prepare_sound(const WavFile& file, const TimeSpan& span, const Model
     throw bad_input("the span {:g}-{:g} s is not in the sound, which has {:.3g} s", span.from,
                     span.to, seconds);
   }
+  refuse_long_span(span.to - span.from, card);
   const auto at = [](double time, double hertz) {
     return static_cast<int64_t>(std::llround(time * hertz));
   };

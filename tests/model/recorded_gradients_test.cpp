@@ -110,5 +110,25 @@ TEST(RecordedGradients, SeveralCallsMayWaitForTheirs) {
   EXPECT_LT(testing::relative_error(found, expected), 1e-13);
 }
 
+TEST(RecordedGradients, RefuseWhatWouldGiveOthers) {
+  Recorder recorder;
+  CallGraphs calls(recorder.recorder()), gradients(recorder.recorder());
+  const torch::Tensor x = torch::randn({3, 4}, torch::kDouble).requires_grad_();
+  const torch::Tensor t = torch::rand({3}, torch::kDouble);
+  const auto output = [&] {
+    return call_with_recorded_gradients({x, t, torch::arange(3, torch::kLong)}, network, calls,
+                                        gradients);
+  };
+  const torch::Tensor once = output();
+  torch::autograd::grad({once.sum()}, {x});
+  EXPECT_THROW(torch::autograd::grad({once.sum()}, {x}), std::exception);
+  const torch::Tensor again = output();
+  EXPECT_THROW(torch::autograd::grad({again.sum()}, {x}, {}, true, /*create_graph=*/true),
+               std::exception);
+  const torch::Tensor late = output();
+  t.add_(1);
+  EXPECT_THROW(torch::autograd::grad({late.sum()}, {x}), std::exception);
+}
+
 }  // namespace
 }  // namespace bespoke

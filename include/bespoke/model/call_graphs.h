@@ -52,6 +52,7 @@ class CallGraphs {
 
   // Whether calls that recur are recorded: where one could not be, none is any more.
   bool records() const;
+  bool has_recordings() const;
 
   // Gives the memory of the recordings back and records no more; whether there were any.
   bool give_up(const std::string& why);
@@ -70,6 +71,7 @@ class CallGraphs {
               const TensorCall& call);
   void forget_oldest(bool recorded, size_t most);
   bool stop(const std::string& why);
+  bool holds_any() const;
 
   mutable std::mutex mutex_;
   CallRecorder recorder_;  // null once it failed
