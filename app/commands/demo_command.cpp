@@ -82,7 +82,7 @@ DemoCase by_prompt(const DemoCommandOptions& options, const std::string& prompts
 DemoCase by_gap(const DemoCommandOptions& options, const std::string& gaps) {
   return {"model of speech", fmt::format("--utterances {} --guidance 1", gaps), kGuidedSize,
           fmt::format("{} --sounds {}/sounds", compared(options, "unipc3-bh2"), options.output),
-          "Three minutes"};
+          "A minute"};
 }
 
 DemoCase case_of(const DemoCommandOptions& options) {
