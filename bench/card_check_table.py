@@ -74,8 +74,8 @@ def row_of(options, path, misses):
         card = json.load(file)
     here = os.path.dirname(os.path.abspath(path))
     card["weights"] = os.path.join(here, card["weights"])
-    if "decoder" in card:
-        card["decoder"]["weights"] = os.path.join(here, card["decoder"]["weights"])
+    for part in {"decoder", "encoder"} & card.keys():
+        card[part]["weights"] = os.path.join(here, card[part]["weights"])
     name = card.get("name", os.path.basename(here))
     true = {"fits": 0, "warned": 0, "refused": 0}
     wrong = {"refused": 0, "warned": 0, "other key": 0, "missed": 0}
