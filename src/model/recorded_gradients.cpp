@@ -56,9 +56,10 @@ class RecordedGradient : public torch::autograd::Node {
     if (!cotangents[0].defined()) return torch::autograd::variable_list(kDifferentiable);
     std::vector<torch::Tensor> given = arguments_;
     given.push_back(cotangents[0].contiguous());
-    const torch::Tensor rows = gradients_.call(
-        given,
-        [this](const std::vector<torch::Tensor>& copies) { return pulled_back(call_, copies); });
+    const torch::Tensor rows =
+        gradients_.call(given, [call = call_](const std::vector<torch::Tensor>& copies) {
+          return pulled_back(call, copies);
+        });
     torch::autograd::variable_list result(kDifferentiable);
     int64_t begin = 0;
     for (size_t i = 0; i < kDifferentiable; ++i) {
