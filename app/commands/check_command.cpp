@@ -101,7 +101,7 @@ std::string describe_gradient(const OpenModel& open, const CallReport& report) {
     return "none, it is compiled: every method distils it but adam";
   }
   return report.differentiable ? "differentiable in x: it can be distilled"
-                               : "not differentiable in x: it cannot be distilled";
+                               : "not differentiable in x: every method distils it but adam";
 }
 
 void print_call(const OpenModel& open, const CallReport& report, int64_t count) {

@@ -7,9 +7,8 @@ namespace bespoke::detail {
 
 WavFile decode_other_wav(std::string, const std::string& source) {
   throw bad_input(
-      "{}: not a sound file of 16-bit PCM in WAV, or broken, and this build reads no others; "
-      "convert "
-      "it, or install libsndfile1-dev and build Bespoke again",
+      "{}: not 16-bit PCM in WAV, or broken, and this build reads no other sounds; convert it, or "
+      "install libsndfile1-dev and build Bespoke again",
       source);
 }
 

@@ -47,7 +47,7 @@ json read_metadata(const std::string& content, const std::string& source) {
     text = metadata_text(content);
   } catch (const std::exception&) {  // LibTorch's, of a file that is no archive or a damaged one
   }
-  const json metadata = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const json metadata = try_parse_json(text);
   if (metadata.is_object()) return metadata;
   throw bad_input("{} is no AOTInductor package, or a damaged one; {}", source, kMakeOne);
 }

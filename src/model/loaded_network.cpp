@@ -104,14 +104,17 @@ void LoadedNetwork::refuse_gradients(const std::vector<torch::Tensor>& arguments
 
 torch::Tensor LoadedNetwork::result_for(const std::vector<torch::Tensor>& piece,
                                         const std::string& manner, const Accept& accept) const {
-  // A gradient calls it later, perhaps when nothing else keeps the network.
-  const auto call = [self = shared_from_this(), manner,
-                     accept](const std::vector<torch::Tensor>& given) {
-    return self->called_on(given, manner, accept);
+  const auto call = [&](const std::vector<torch::Tensor>& given) {
+    return called_on(given, manner, accept);
   };
   if (graphs_ && !torch::GradMode::is_enabled()) return graphs_->call(piece, call);
   if (records_gradients(piece)) {
-    return call_with_recorded_gradients(piece, call, *graphs_, *gradient_graphs_);
+    // Its gradient calls it later, perhaps when nothing else keeps the network.
+    const auto kept = [self = shared_from_this(), manner,
+                       accept](const std::vector<torch::Tensor>& given) {
+      return self->called_on(given, manner, accept);
+    };
+    return call_with_recorded_gradients(piece, kept, *graphs_, *gradient_graphs_);
   }
   torch::Tensor output = call(copies_of(piece));
   if (output.requires_grad()) has_differentiated_ = true;

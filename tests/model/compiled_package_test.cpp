@@ -71,6 +71,11 @@ TEST(CompiledPackage, IsRefusedWhereItDoesNotSay) {
     document.erase(key);
     expect_part(refused(package(document)), std::string("model.pt2 does not say \"") + key + "\"");
   }
+  // Deeper than any JSON that is meant.
+  std::string deep = metadata().dump();
+  deep.insert(1, "\"deep\": " + std::string(1000, '[') + std::string(1000, ']') + ", ");
+  expect_part(refused(archive("data/aotinductor/model/c0de.wrapper_metadata.json", deep)),
+              "is no AOTInductor package");
   json document = metadata();
   document["bespoke_most_batch"] = "many";
   expect_part(refused(package(document)), "bespoke_most_batch");
