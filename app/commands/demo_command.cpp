@@ -76,7 +76,7 @@ constexpr char kGuidedSize[] = "--samples 24 --calls 4000 --tolerance 1e-4";
 
 DemoCase by_prompt(const DemoCommandOptions& options, const std::string& prompts) {
   return {"image model", fmt::format("--prompts {} --guidance 2", prompts), kGuidedSize,
-          "--count 16 --space decoded " + compared(options, "unipc3-bh2"), "Three minutes"};
+          "--count 16 --space decoded " + compared(options, "unipc3-bh2"), "A minute and a half"};
 }
 
 DemoCase by_gap(const DemoCommandOptions& options, const std::string& gaps) {
