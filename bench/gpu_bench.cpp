@@ -13,7 +13,7 @@
 #include "bespoke/model/call_graphs.h"
 #include "bespoke/model/network.h"
 #include "bespoke/sample/on_outputs.h"
-#include "bespoke/sample/sampler.h"
+#include "bespoke/sample/repeated_sampler.h"
 #include "bespoke/solver/catalogue.h"
 #include "bespoke/tensor/noise.h"
 #include "targets.h"
@@ -55,8 +55,9 @@ Draw by_library(const Problem& problem) {
   request.nfe = kSteps;
   request.schedule = problem.card.schedule;
   const SolverOnField run = on_outputs(make_solver("euler", request), model);
-  return [run, problem] {
-    return sample(run.solver, *run.field, problem.noise, {{"y", problem.classes}}).to(torch::kCPU);
+  const auto sampler = std::make_shared<RepeatedSampler>(run.solver, *run.field, problem.device);
+  return [run, sampler, problem] {
+    return sampler->sample(problem.noise, {{"y", problem.classes}}).to(torch::kCPU);
   };
 }
 

@@ -48,6 +48,7 @@ Draw draw(const SampleCommandOptions& options, const OpenModel& open, const Chos
   batching.on_less = [](int64_t batch) {
     say("bespoke: out of memory, going on with --batch {}", batch);
   };
+  batching.on_note = [](const std::string& note) { say("bespoke: {}", note); };
   if (by_reference) {
     const auto result =
         reference_in_batches(chosen.model, chosen.noise, chosen.conditions,

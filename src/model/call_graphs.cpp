@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "bespoke/base/error.h"
+#include "bespoke/tensor/recording.h"
 #include "libtorch_message.h"
 #include "owned.h"
 
@@ -28,7 +29,7 @@ CallGraphs::Shape CallGraphs::shape_of(const std::vector<torch::Tensor>& argumen
 
 torch::Tensor CallGraphs::call(const std::vector<torch::Tensor>& arguments,
                                const TensorCall& call) {
-  {
+  if (!is_recording()) {
     // A recording has one set of buffers: threads take turns.
     const std::lock_guard<std::mutex> lock(mutex_);
     if (recorder_) {

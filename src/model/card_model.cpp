@@ -43,6 +43,7 @@ class CardModel : public Model {
   }
 
   Prediction prediction() const override { return card_.prediction; }
+  bool can_be_recorded() const override { return network_->records_calls(); }
   SchedulePtr schedule() const override { return card_.schedule; }
   std::vector<int64_t> sample_shape() const override { return card_.sample_shape; }
   torch::ScalarType dtype() const override { return network_->options().dtype; }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "bespoke/model/call_graphs.h"
+#include "bespoke/tensor/recording.h"
 #include "owned.h"
 
 namespace bespoke {
@@ -114,6 +115,7 @@ std::unique_ptr<RecordedCall> record_cuda_graph(const std::vector<torch::Tensor>
                                                 const TensorCall& call, const GraphPool& pool) {
   constexpr int kWarmUps = 2;  // libraries prepare themselves for a stream when they first meet it
   const torch::NoGradGuard no_grad;
+  const RecordingScope recording;
   const auto device = arguments.front().device().index();
   auto recorded = std::make_unique<CudaGraphCall>(arguments);
   torch::cuda::synchronize(device);

@@ -60,6 +60,9 @@ class GuidedModel : public Model {
     return {guided, guided - unguided};
   }
 
+  // Weights of the samples' own are sent in every call.
+  bool can_be_recorded() const override { return !weight_.range && model_->can_be_recorded(); }
+
   Prediction prediction() const override { return model_->prediction(); }
   SchedulePtr schedule() const override { return model_->schedule(); }
   std::vector<int64_t> sample_shape() const override { return model_->sample_shape(); }

@@ -36,6 +36,8 @@ class LoadedNetwork : public std::enable_shared_from_this<LoadedNetwork> {
   NetworkHabits habits() const { return {writes_input_.load(), returns_buffer_.load()}; }
   int64_t parameter_count() const { return program_->parameter_count(); }
   bool has_gradients() const { return program_->has_gradients(); }
+  // Whether calls that recur are recorded: where one could not be, none is any more.
+  bool records_calls() const { return graphs_ && graphs_->records(); }
   // Throws bad input where it is no TorchScript.
   const torch::jit::Module& script() const;
 

@@ -10,7 +10,7 @@
 #include "bespoke/base/batches.h"
 #include "bespoke/base/json_checks.h"
 #include "bespoke/model/guidance.h"
-#include "bespoke/sample/sampler.h"
+#include "bespoke/sample/repeated_sampler.h"
 #include "bespoke/tensor/tensor_bytes.h"
 
 namespace bespoke {
@@ -101,13 +101,16 @@ ReferenceResult own_reference(const ModelPtr& model, const torch::Tensor& x0,
 torch::Tensor own_samples(const NsSolver& solver, const Field& field, const torch::Tensor& x0,
                           const Conditions& conditions, const Batching& batching) {
   if (x0.size(0) == 0) return x0.cpu();
+  RepeatedSampler sampler(solver, field, x0.device(), batching.on_note);
   std::vector<torch::Tensor> samples;
   in_fitting_batches(x0.size(0), batching, [&](int64_t begin, int64_t end, const auto& report) {
     const auto on_step = [&](const StepInfo& info) { report((info.step + 1.0) / solver.nfe()); };
-    samples.push_back(sample(solver, field, x0.slice(0, begin, end),
-                             near(slice(conditions, begin, end), x0.device()), on_step,
-                             batching.first_sample + begin)
+    samples.push_back(sampler
+                          .sample(x0.slice(0, begin, end),
+                                  near(slice(conditions, begin, end), x0.device()), on_step,
+                                  batching.first_sample + begin)
                           .to(torch::kCPU));
+    report(1);
   });
   return torch::cat(samples);
 }

@@ -20,6 +20,8 @@ class OutputField : public Field {
     return model_->predict(x, t, conditions);
   }
 
+  bool can_be_recorded() const override { return model_->can_be_recorded(); }
+
  private:
   ModelPtr model_;
 };

@@ -2,6 +2,8 @@
 
 #include <torch/torch.h>
 
+#include "bespoke/tensor/recording.h"
+
 namespace bespoke {
 
 torch::Tensor sent(const torch::Tensor& values, torch::Device device, torch::ScalarType type) {
@@ -12,6 +14,7 @@ torch::Tensor sent(const torch::Tensor& values, torch::Device device, torch::Sca
     return torch::full(values.sizes(), values[0].item(),
                        torch::TensorOptions().device(device).dtype(type));
   }
+  refuse_while_recording("numbers of its own are sent to the device in every call");
   // From memory that the device can read by itself; LibTorch keeps it until the device has.
   return values.to(type).pin_memory().to(device, type, /*non_blocking=*/true);
 }

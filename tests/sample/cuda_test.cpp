@@ -4,11 +4,13 @@
 
 #include "bespoke/model/card.h"
 #include "bespoke/model/fields.h"
+#include "bespoke/model/guidance.h"
 #include "bespoke/model/network.h"
 #include "bespoke/sample/adjoint.h"
 #include "bespoke/sample/in_batches.h"
 #include "bespoke/sample/on_outputs.h"
 #include "bespoke/sample/reference.h"
+#include "bespoke/sample/repeated_sampler.h"
 #include "bespoke/sample/sampler.h"
 #include "bespoke/solver/catalogue.h"
 #include "bespoke/tensor/combine.h"
@@ -103,6 +105,34 @@ TEST_F(Cuda, GraphsChangeNothing) {
     };
     EXPECT_LT(testing::relative_error(truth(ways.graphs), truth(ways.plain)), 1e-2) << name;
     EXPECT_EQ(ways.notes, std::vector<std::string>()) << name;
+  }
+}
+
+// Whole samples as one graph, guided too, and with other noise and classes than those recorded.
+TEST_F(Cuda, RecordedSamplesAreThoseOfTheSampler) {
+  for (const std::string name : {"cifar10-fm-ot", "cifar10-eps-vp"}) {
+    const BothWays ways(name);
+    const NsSolver solver = make_solver("dpm++2m", {6, ways.card.schedule, ""});
+    const Conditions null = {{"y", torch::full({1}, 10, torch::kLong)}};
+    for (const double w : {0.0, 2.0}) {
+      const auto run_of = [&](const ModelPtr& model) {
+        return on_outputs(solver, w == 0 ? model : guided_model(model, w, null));
+      };
+      const SolverOnField run = run_of(ways.graphs), plain = run_of(ways.plain);
+      std::vector<std::string> notes;
+      RepeatedSampler sampler(run.solver, *run.field, torch::Device(torch::kCUDA, 0),
+                              [&](const std::string& note) { notes.push_back(note); });
+      for (int repeat = 0; repeat < 16; ++repeat) {
+        const auto x0 = ways.noise(3) * (1 - 0.01 * repeat);
+        const Conditions labels = {
+            {"y", (torch::arange(3, torch::kLong) + repeat % 7).to(torch::kCUDA)}};
+        EXPECT_LT(testing::relative_error(sampler.sample(x0, labels),
+                                          sample(plain.solver, *plain.field, x0, labels)),
+                  1e-3)
+            << name << " w " << w << " repeat " << repeat;
+      }
+      EXPECT_EQ(notes, std::vector<std::string>()) << name;
+    }
   }
 }
 

@@ -34,7 +34,8 @@ using CallRecorder = std::function<std::unique_ptr<RecordedCall>(
 CallRecorder cuda_graph_recorder();
 
 // The calls of one function, without gradients: of a shape that recurs they are recorded, and
-// replayed from then on. Where one cannot be recorded, none is any more. Threads may share it.
+// replayed from then on. Where one cannot be recorded, none is any more. Calls that are part of
+// another recording are made plainly. Threads may share it.
 class CallGraphs {
  public:
   // A recording costs a few calls, and this many must have shown that it will pay: then no sequence

@@ -22,6 +22,7 @@ class VelocityField : public Field {
                          const Conditions& conditions) const override;
   GuidanceParts velocity_parts(const torch::Tensor& x, const torch::Tensor& t,
                                const Conditions& conditions, bool with_difference) const override;
+  bool can_be_recorded() const override { return model_->can_be_recorded(); }
 
  private:
   torch::Tensor safe_times(const torch::Tensor& t) const;
@@ -40,6 +41,7 @@ class RescheduledField : public Field {
   RescheduledField(ModelPtr model, SchedulePtr to);
   torch::Tensor velocity(const torch::Tensor& x, const torch::Tensor& r,
                          const Conditions& conditions) const override;
+  bool can_be_recorded() const override { return model_->can_be_recorded(); }
 
  private:
   ModelPtr model_;

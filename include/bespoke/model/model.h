@@ -48,6 +48,9 @@ class Model {
   virtual Prediction prediction() const = 0;
   virtual SchedulePtr schedule() const = 0;
   virtual std::vector<int64_t> sample_shape() const = 0;
+  // Whether a call does the same on a device whenever it is made at the same time t, and asks nothing
+  // of the CPU: whole samples can then be recorded there (RepeatedSampler).
+  virtual bool can_be_recorded() const { return false; }
   // The precision it computes in; decides how near a singular end it can be trusted.
   virtual torch::ScalarType dtype() const = 0;
 };
@@ -75,6 +78,9 @@ class Field {
   // As Model::predict_parts, of the velocity.
   virtual GuidanceParts velocity_parts(const torch::Tensor& x, const torch::Tensor& t,
                                        const Conditions& conditions, bool with_difference) const;
+
+  // As Model::can_be_recorded.
+  virtual bool can_be_recorded() const { return false; }
 };
 
 }  // namespace bespoke

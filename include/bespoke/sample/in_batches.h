@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 
 #include "bespoke/base/team.h"
 #include "bespoke/sample/reference.h"
@@ -20,6 +21,8 @@ struct Batching {
   std::function<void(int64_t sample, const std::string& why)> on_given_up = {};
   // Each member computes the samples of its share, and all get all of them.
   Team* team = &alone();
+  // Told once where whole samples cannot be recorded (RepeatedSampler).
+  std::function<void(const std::string& note)> on_note = {};
 };
 
 // The model's own samples from x0 [count, ...], computed where x0 lies, as reference() returns them

@@ -11,7 +11,9 @@ namespace bespoke {
 // to every state it is still part of. Nothing is read back until the end.
 class PendingStates {
  public:
-  PendingStates(const NsSolver& solver, const torch::Tensor& start);
+  // With the solver's pending_coefficients, in the type of the start and where it is.
+  PendingStates(const NsSolver& solver, const torch::Tensor& coefficients,
+                const torch::Tensor& start);
 
   // Takes the velocity of a step, and the difference of a guided one: x_{step+1} is then complete.
   void add(size_t step, const torch::Tensor& velocity, const torch::Tensor& difference);
@@ -26,6 +28,15 @@ class PendingStates {
   SolverShape shape_;
   torch::Tensor states_, coefficients_;  // [n, batch, ...], [n, columns]
 };
+
+// A row of coefficients for each step: of x_0, of all velocities, of all differences.
+torch::Tensor pending_coefficients(const NsSolver& solver, torch::Device device,
+                                   torch::ScalarType type);
+
+// All steps from x_0, with nothing read back.
+PendingStates run_pending(const NsSolver& solver, const torch::Tensor& coefficients,
+                          const Field& field, const torch::Tensor& start,
+                          const Conditions& conditions, const StepCallback& on_step);
 
 // sample() as devices run it, wherever x0 is.
 torch::Tensor sample_pending(const NsSolver& solver, const Field& field, const torch::Tensor& x0,
