@@ -7,8 +7,8 @@
 
 Prints one line for each figure, with the ratio that counts and what is wanted of it. The networks
 are those that come with the sources; the comparisons run the same TorchScript in PyTorch, and
-torchdiffeq where it is installed. Both sides are warm: of a program, runs of two lengths are
-subtracted.
+torchdiffeq where it is installed. Both sides are warm: sampling and the reference are timed in one
+process (bench/gpu_bench.cpp), and of distillation runs of two lengths are subtracted.
 """
 
 import argparse
@@ -128,17 +128,21 @@ def report(what, ours, theirs, bound):
           flush=True)
 
 
-def sampling(program):
-    """Measured in one process, by the benchmarks in C++."""
+def benchmark(program, name, *words):
+    """What a benchmark in C++ prints."""
     bench = program.binary.parent / "bench/bespoke_bench"
     if not bench.is_file():
-        print(f"sampling: left out, {bench} is not built")
-        return
-    words = [str(bench), "--benchmark_filter=gpu_sampling"]
+        fail(f"{bench} is not built; configure with -DBESPOKE_BENCH=ON")
+    words = [str(bench), f"--benchmark_filter={name}", *words]
     done = subprocess.run(words, capture_output=True, text=True)
     if done.returncode != 0:
         fail(f"{' '.join(words)}: {done.stderr.strip()}")
-    print(done.stdout, flush=True)
+    return done.stdout
+
+
+def sampling(program):
+    """Measured in one process, by the benchmarks in C++."""
+    print(benchmark(program, "gpu_sampling"), flush=True)
 
 
 @torch.no_grad()
@@ -171,10 +175,11 @@ def reference(program):
         print("reference: left out, torchdiffeq is not installed")
         return
     count, batch, tolerance, checked = 2048, 256, 1e-5, 64
-    draw = lambda n: program.sample("cifar10-fm-ot", solver="reference", count=n, batch=batch,
-                                    tolerance=tolerance, dtype="fp32")
-    first, drawn = draw(count)
-    ours = draw(2 * count)[0] - first
+    drawn = program.sample("cifar10-fm-ot", solver="reference", count=count, batch=batch,
+                           tolerance=tolerance, dtype="fp32")[1]
+    timed = program.folder / "reference.json"
+    benchmark(program, "gpu_reference", f"--benchmark_out={timed}", "--benchmark_out_format=json")
+    ours = json.loads(timed.read_text())["benchmarks"][0]["real_time"] / 1e3
     noise = drawn["noise"].float()
     allow_tf32(False)
     net = network("cifar10-fm-ot")
@@ -209,13 +214,13 @@ def distillation(program):
     runs = []
     for iterations in (4, 16):
         folder = program.folder / f"run-{iterations}"
-        program.run("distill", "--model", "cifar10-fm-ot", "--nfe", STEPS, "--dtype", "tf32",
+        program.run("distill", "--model", program.options.model, "--nfe", STEPS, "--dtype", "tf32",
                     "--method", "direct", "--iterations", iterations, "--samples", 128,
                     "--batch", batch, "--device", "cuda", "-o", folder)
         runs.append(json.loads((folder / f"nfe-{STEPS:02}" / "summary.json").read_text()))
     calls = [sum(run.get(key, 0) for key in ("forwards", "validation_forwards"))
              for run in runs]
-    net = network("cifar10-fm-ot")
+    net = network(program.options.network)
     x, t, y = inputs(batch)
     allow_tf32(True)
     forward = seconds_of(lambda: net(x, t, y), 40)
@@ -233,7 +238,9 @@ def main():
     parser.add_argument("--bespoke", type=Path, default=ROOT / "build/release/bespoke")
     parser.add_argument("--only", choices=parts, nargs="+", default=list(parts))
     parser.add_argument("--network", default="cifar10-fm-ot",
-                        help="precision: TorchScript of 3x32x32 images, a time and ten classes")
+                        help="precision, distillation: TorchScript of 3x32x32 images, a time and "
+                             "ten classes")
+    parser.add_argument("--model", default="cifar10-fm-ot", help="distillation: the network's card")
     parser.add_argument("--batch", type=int, default=256, help="precision: of a call")
     options = parser.parse_args()
     if not torch.cuda.is_available():

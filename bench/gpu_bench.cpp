@@ -12,6 +12,7 @@
 
 #include "bespoke/model/call_graphs.h"
 #include "bespoke/model/network.h"
+#include "bespoke/sample/in_batches.h"
 #include "bespoke/sample/on_outputs.h"
 #include "bespoke/sample/repeated_sampler.h"
 #include "bespoke/solver/catalogue.h"
@@ -116,6 +117,28 @@ void gpu_sampling(benchmark::State& state, const std::string& name) {
          median(library) / median(small ? graph : plain));
 }
 
+// The model's own samples in fp32 from noise on the device, as bench/gpu.py has torchdiffeq do it.
+void gpu_reference(benchmark::State& state) {
+  constexpr int64_t kSamples = 2048, kBatch = 256;
+  at::globalContext().setAllowTF32CuBLAS(false);
+  at::globalContext().setAllowTF32CuDNN(false);
+  const Problem problem("cifar10-fm-ot", kSamples);
+  NetworkOptions options;
+  options.device = problem.device;
+  const ModelPtr model = load_model(problem.card, options);
+  const auto draw = [&](int64_t count) {
+    Batching batching;
+    batching.batch = kBatch;
+    return reference_in_batches(model, problem.noise.slice(0, 0, count),
+                                {{"y", problem.classes.slice(0, 0, count)}}, {1e-5, 1e-5}, batching)
+        .x;
+  };
+  draw(kBatch);
+  for (auto unused : state) state.SetIterationTime(seconds_of([&] { return draw(kSamples); }));
+  at::globalContext().setAllowTF32CuBLAS(true);
+  at::globalContext().setAllowTF32CuDNN(true);
+}
+
 }  // namespace
 
 void register_gpu_benchmarks() {
@@ -131,6 +154,10 @@ void register_gpu_benchmarks() {
         ->UseManualTime()
         ->Unit(benchmark::kMillisecond);
   }
+  benchmark::RegisterBenchmark("gpu_reference", gpu_reference)
+      ->Iterations(3)
+      ->UseManualTime()
+      ->Unit(benchmark::kMillisecond);
 }
 
 }  // namespace bespoke::bench

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "bespoke/sample/pending_states.h"
+#include "bespoke/tensor/recording.h"
 #include "solver_run.h"
 
 namespace bespoke {
@@ -44,19 +45,20 @@ torch::Tensor RepeatedSampler::sample(const torch::Tensor& x0, const Conditions&
     coefficients_for(arguments.front());  // before a recording, which may not send them
     const torch::Tensor x = graphs_->call(
         arguments,
-        [&](const std::vector<torch::Tensor>& given) { return run(given, conditions); });
+        [&](const std::vector<torch::Tensor>& given) { return run(given, conditions, on_step); });
     if (is_finite(x)) return x;
   }
   return bespoke::sample(solver_, field_, x0, conditions, on_step, first_sample);
 }
 
 torch::Tensor RepeatedSampler::run(const std::vector<torch::Tensor>& arguments,
-                                   const Conditions& conditions) {
+                                   const Conditions& conditions, const StepCallback& on_step) {
   Conditions given;
   size_t next = 1;
   for (const auto& entry : conditions) given[entry.first] = arguments[next++];
-  const PendingStates states = run_pending(solver_, coefficients_for(arguments.front()), field_,
-                                           arguments.front(), given, nullptr);
+  const PendingStates states =
+      run_pending(solver_, coefficients_for(arguments.front()), field_, arguments.front(), given,
+                  is_recording() ? StepCallback() : on_step);
   return states.state(solver_.a.size() - 1).clone();
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 #include <stdexcept>
+#include <utility>
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/jet.h"
@@ -40,9 +41,12 @@ constexpr double kMiddleWeights[kStages] = {
 constexpr double kSafety = 0.9, kLeastFactor = 0.2, kMostFactor = 3;
 constexpr double kErrorExponent = -1. / 5;
 
-double step_factor(double error, bool accepted, bool after_rejection) {
+// How far steps may be expected to shrink by what they shrank before.
+constexpr double kLeastTrend = 0.3;
+
+double step_factor(double error, double trend, bool accepted, bool after_rejection) {
   if (!std::isfinite(error)) return kLeastFactor;
-  double factor = error == 0 ? kMostFactor : kSafety * std::pow(error, kErrorExponent);
+  double factor = error == 0 ? kMostFactor : kSafety * trend * std::pow(error, kErrorExponent);
   factor = std::min(kMostFactor, std::max(kLeastFactor, factor));
   return !accepted || after_rejection ? std::min(1.0, factor) : factor;
 }
@@ -51,7 +55,7 @@ double step_factor(double error, bool accepted, bool after_rejection) {
 
 DormandPrince::DormandPrince(int64_t count, const DormandPrinceOptions& options)
     : options_(options),
-      samples_(static_cast<size_t>(count), Sample{options.start, 0, 0, false, 0}),
+      samples_(static_cast<size_t>(count), Sample{options.start, 0, 0, 0, false, 0}),
       active_(static_cast<size_t>(count)) {
   const auto good = [](double tolerance) { return tolerance > 0 && std::isfinite(tolerance); };
   if (!good(options.tolerances.rtol) || !good(options.tolerances.atol)) {
@@ -174,6 +178,15 @@ Combination DormandPrince::error() const {
   return error;
 }
 
+// Towards the data steps shrink from one to the next, and as many attempts as steps would fail if each
+// began with what suited the one before. Growth is not expected: it may be chance.
+double DormandPrince::next_trend(Sample& sample, double error) {
+  const double suited = sample.step * std::pow(error, kErrorExponent);
+  const double before = std::exchange(sample.suited_step, suited);
+  const bool known = before > 0 && std::isfinite(before);
+  return known ? std::clamp(suited / before, kLeastTrend, 1.0) : 1;
+}
+
 std::vector<bool> DormandPrince::decide(const Values& error_norms) {
   expect_one_each(error_norms);
   std::vector<bool> accepted(active_.size());
@@ -181,7 +194,8 @@ std::vector<bool> DormandPrince::decide(const Values& error_norms) {
     Sample& s = sample(k);
     const bool good = error_norms[k] <= 1;
     if (good) s.time = s.step >= options_.end - s.time ? options_.end : s.time + s.step;
-    s.step *= step_factor(error_norms[k], good, s.rejected);
+    const double trend = good ? next_trend(s, error_norms[k]) : 1;
+    s.step *= step_factor(error_norms[k], trend, good, s.rejected);
     s.rejected = !good;
     s.evaluations += static_cast<int64_t>(kStages) - 1;
     give_up_if_stuck(k);

@@ -212,6 +212,22 @@ TEST(DormandPrince, ErrorFallsAtFifthOrderWithTheEvaluations) {
   EXPECT_NEAR(std::log10(cost), 1, 0.15);
 }
 
+TEST(DormandPrince, ExpectsStepsToGoOnShrinking) {
+  // Turning with frequency 2 / (1.01 - t): a suitable step is a fixed part of what is left, so each
+  // is shorter than the one before by the same factor.
+  const Velocity faster = [](double t, const std::vector<double>& x) {
+    return turning(2 / (1.01 - t))(t, x);
+  };
+  const double angle = 2 * std::log(1.01 / 0.01);
+  for (const double tolerance : {1e-3, 1e-5, 1e-7}) {
+    const auto result = run_plainly(faster, {1, 0}, tolerance);
+    EXPECT_LT(largest_error(result, 0, {std::cos(angle), std::sin(angle)}), 10 * tolerance);
+    const double attempts = static_cast<double>(result.evaluations[0] - 2) / 6;
+    const double rejected = attempts - static_cast<double>(result.steps.size());
+    EXPECT_LT(rejected / attempts, 0.2) << tolerance;
+  }
+}
+
 TEST(DormandPrince, ASampleDoesNotDependOnTheOthers) {
   const std::vector<Velocity> fields = {turning(1), turning(40), growing(-3), turning(7)};
   const Rows x0 = {{1, 0}, {0, 2}, {3, 1}, {-1, 1}};

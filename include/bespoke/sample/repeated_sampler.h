@@ -22,13 +22,14 @@ class RepeatedSampler {
   RepeatedSampler(NsSolver solver, const Field& field, CallRecorder recorder,
                   const std::function<void(const std::string& note)>& on_note = nullptr);
 
-  // As sample(); of a recorded batch no step is told.
+  // As sample(); of a batch that is replayed no step is told.
   torch::Tensor sample(const torch::Tensor& x0, const Conditions& conditions = {},
                        const StepCallback& on_step = nullptr, int64_t first_sample = 0);
 
  private:
   // All steps on {x_0, conditions in the order of their names ...}.
-  torch::Tensor run(const std::vector<torch::Tensor>& arguments, const Conditions& conditions);
+  torch::Tensor run(const std::vector<torch::Tensor>& arguments, const Conditions& conditions,
+                    const StepCallback& on_step);
   const torch::Tensor& coefficients_for(const torch::Tensor& start);
 
   NsSolver solver_;

@@ -100,6 +100,7 @@ class DormandPrince {
  private:
   struct Sample {
     double time, step, slope_norm;
+    double suited_step;  // with which the last accepted step would just have met the tolerance, or 0
     bool rejected;  // the last attempt failed: the next step must not grow
     int64_t evaluations;
   };
@@ -112,6 +113,7 @@ class DormandPrince {
   void add_slopes(Combination& sum, const double (&weights)[kStages]) const;
   Combination state_with(const double (&weights)[kStages]) const;
   void set_step(Sample& sample, double step) const;
+  static double next_trend(Sample& sample, double error);
   void give_up_if_stuck(size_t k);
   void expect_one_each(const Values& values) const;
 
