@@ -262,9 +262,8 @@ nlohmann::json resolved_options(const DistillCommandOptions& options, const Open
 
 // Methods that look at one number a sample need more of them than there are parameters.
 void warn_of_few_pairs(const TrainingData& data, const ModelDistillOptions& options) {
-  const Family& family = *options.family;
   if (options.method != Method::adam) return;
-  const auto parameters = static_cast<int64_t>(family.parameter_count());
+  const auto parameters = static_cast<int64_t>(options.family->parameter_count());
   if (data.train.count() >= parameters) return;
   say("bespoke: {} training pairs are few for {} parameters; the solver may not carry over "
       "to other samples",

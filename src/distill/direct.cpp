@@ -348,26 +348,26 @@ class Iteration {
   // What the batch and the samples remembered say. Those that are of the batch again, or on which
   // the solver is not finite, are forgotten.
   std::vector<Evidence> evidence(const Remembered& here) {
-    std::vector<Remembered> memory;
-    std::vector<Evidence> all = {{here.columns->model(), indices_at(here.theta), 1}};
-    const NsSolver solver = family_.solver(here.theta);
+    std::vector<Remembered> others;
+    std::vector<const Linearisation*> columns;
     for (Remembered& earlier : state_.memory) {
       if (share_samples(earlier.samples, here.samples)) continue;
       if (!earlier.columns) {
         Counts again;  // of a run that goes on: these were counted before
         earlier.columns = columns_at(earlier.theta, earlier.samples, &again);
       }
-      try {
-        LinearModel model = earlier.columns->against(solver, counts_);
-        const double weight = weight_after(earlier.loss - plain_loss(model));
-        all.push_back({std::move(model), indices_at(earlier.theta), weight});
-      } catch (const Error& error) {
-        if (error.kind() != ErrorKind::diverged) throw;
-        continue;
-      }
-      memory.push_back(std::move(earlier));
+      columns.push_back(earlier.columns.get());
+      others.push_back(std::move(earlier));
     }
-    state_.memory = std::move(memory);
+    state_.memory.clear();
+    auto models = objective_.against(family_.solver(here.theta), columns, counts_);
+    std::vector<Evidence> all = {{here.columns->model(), indices_at(here.theta), 1}};
+    for (size_t k = 0; k < others.size(); ++k) {
+      if (!models[k]) continue;
+      const double weight = weight_after(others[k].loss - plain_loss(*models[k]));
+      all.push_back({std::move(*models[k]), indices_at(others[k].theta), weight});
+      state_.memory.push_back(std::move(others[k]));
+    }
     return all;
   }
 

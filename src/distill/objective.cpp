@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "bespoke/base/error.h"
 #include "bespoke/base/random.h"
 
 namespace bespoke {
@@ -18,6 +19,20 @@ uint32_t batch_stream(int64_t iteration) {
 }
 
 }  // namespace
+
+std::vector<std::optional<LinearModel>> Objective::against(
+    const NsSolver& solver, const std::vector<const Linearisation*>& all, Counts* counts) const {
+  std::vector<std::optional<LinearModel>> models;
+  for (const Linearisation* each : all) {
+    try {
+      models.push_back(each->against(solver, counts));
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::diverged) throw;
+      models.push_back({});
+    }
+  }
+  return models;
+}
 
 std::vector<int64_t> first_samples(const Objective& objective, int64_t count) {
   std::vector<int64_t> samples(static_cast<size_t>(std::min(count, objective.count())));

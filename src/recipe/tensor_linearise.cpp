@@ -1,7 +1,7 @@
 #include <torch/torch.h>
 
 #include <algorithm>
-#include <map>
+#include <numeric>
 #include <utility>
 
 #include "bespoke/base/error.h"
@@ -51,54 +51,60 @@ torch::Tensor root_mean_squares(const torch::Tensor& x) {
   return per_sample(values.clamp_min(1e-30), x.dim()).to(x.scalar_type());
 }
 
-// Some changes first seen by the same evaluation, side by side in one batch: sample s of change c
-// is row c * samples + s.
+// Runs of a solver with one number changed in each, side by side: sample s of change c is row
+// c * samples + s. Changes are in the order of the evaluations that see them first, so those under
+// way are always the first rows, and the field gets them in few, even batches.
 class ChangedRuns {
  public:
-  ChangedRuns(const NsSolver& solver, const PlainRun& run, std::vector<Change> changes)
+  ChangedRuns(const NsSolver& solver, const PlainRun& run, std::vector<Change> changes,
+              int64_t most_rows)
       : solver_(solver),
         shape_(solver.shape()),
         run_(run),
         changes_(std::move(changes)),
-        first_(static_cast<size_t>(changes_.front().first_evaluation())),
-        differences_before_(first_ == 0 ? 0 : shape_.differences(first_ - 1)) {}
+        most_rows_(most_rows),
+        samples_(run.x.front().size(0)),
+        slopes_(solver.a.size()),
+        differences_(solver.a.size()) {}
 
   // The change of x_n for a unit of each number changed.
   std::vector<torch::Tensor> columns(const Field& field, Counts* counts) {
-    const Conditions conditions = repeat(run_.chunk.conditions, copies());
     begin();
-    for (size_t k = first_; k < solver_.a.size(); ++k) {
-      const torch::Tensor x = repeat(run_.x[k], copies()) + state_;
-      const GuidanceParts parts = evaluate(shape_, k, field, x, times(k), conditions);
-      slopes_.push_back(change_of(parts.conditional, run_.u[k]));
-      if (parts.difference.defined()) {
-        differences_.push_back(
-            change_of(parts.difference, run_.d[differences_before_ + differences_.size()]));
-      }
+    for (size_t k = first_of(0); k < solver_.a.size(); ++k) {
+      evaluate_rows(k, field);
       step(k);
     }
-    counts->forwards +=
-        state_.size(0) * static_cast<int64_t>(shape_.calls_from(static_cast<int>(first_)));
     std::vector<torch::Tensor> result;
     const auto parts = state_.chunk(static_cast<int64_t>(changes_.size()));
-    for (size_t c = 0; c < changes_.size(); ++c) result.push_back(parts[c] / sizes_[c]);
+    for (size_t c = 0; c < changes_.size(); ++c) {
+      result.push_back(parts[c] / sizes_[c]);
+      counts->forwards += samples_ * shape_.calls_from(static_cast<int>(first_of(c)));
+    }
     return result;
   }
 
  private:
-  int64_t copies() const { return static_cast<int64_t>(changes_.size()); }
+  size_t first_of(size_t change) const {
+    return static_cast<size_t>(changes_[change].first_evaluation());
+  }
 
-  // By how much what the field returned differs from what it did in the unchanged run.
-  torch::Tensor change_of(const torch::Tensor& found, const torch::Tensor& before) const {
-    const auto type = state_.scalar_type();
-    return found.detach().contiguous().to(type) - repeat(before, copies()).to(type);
+  // How many changes the evaluation sees.
+  size_t under_way(size_t k) const {
+    size_t count = 0;
+    while (count < changes_.size() && first_of(count) <= k) ++count;
+    return count;
+  }
+
+  torch::Tensor rows(const torch::Tensor& tensor, size_t begin, size_t end) const {
+    return tensor.slice(0, static_cast<int64_t>(begin) * samples_,
+                        static_cast<int64_t>(end) * samples_);
   }
 
   // How each change moves the state at its first evaluation, and by how much it changed its number.
   void begin() {
     std::vector<torch::Tensor> moves;
-    const torch::Tensor& x = run_.x[first_];
     for (const Change& change : changes_) {
+      const torch::Tensor& x = run_.x[static_cast<size_t>(change.first_evaluation())];
       if (change.what == Change::What::time) {
         moves.push_back(torch::zeros_like(x));
         sizes_.push_back(torch::full({1}, change.size, x.options()));
@@ -112,53 +118,87 @@ class ChangedRuns {
       }
     }
     state_ = torch::cat(moves);
-    start_ = first_ == 0 ? state_ : torch::Tensor();
+    start_ = rows(state_, 0, under_way(0)).clone();
   }
 
-  torch::Tensor times(size_t k) const {
-    const int64_t samples = run_.x.front().size(0);
+  // Fills in how what the field returns differs from what it did in the unchanged run.
+  void evaluate_rows(size_t k, const Field& field) {
+    const size_t count = under_way(k);
+    const auto total = static_cast<int64_t>(count) * samples_;
+    const auto batches = static_cast<size_t>((total + most_rows_ - 1) / most_rows_);
+    const size_t each = (count + batches - 1) / batches;
+    std::vector<torch::Tensor> slopes, differences;
+    for (size_t begin = 0; begin < count; begin += each) {
+      const size_t end = std::min(count, begin + each);
+      const auto copies = static_cast<int64_t>(end - begin);
+      const auto change_of = [&](const torch::Tensor& found, const torch::Tensor& before) {
+        const auto type = state_.scalar_type();
+        return found.detach().contiguous().to(type) - repeat(before, copies).to(type);
+      };
+      const torch::Tensor x = repeat(run_.x[k], copies) + rows(state_, begin, end);
+      const GuidanceParts parts = evaluate(shape_, k, field, x, times(k, begin, end),
+                                           repeat(run_.chunk.conditions, copies));
+      slopes.push_back(change_of(parts.conditional, run_.u[k]));
+      if (parts.difference.defined()) {
+        differences.push_back(change_of(parts.difference, run_.d[differences_before(k)]));
+      }
+    }
+    slopes_[k] = torch::cat(slopes);
+    if (!differences.empty()) differences_[k] = torch::cat(differences);
+  }
+
+  // Of the evaluations before it.
+  size_t differences_before(size_t k) const { return k == 0 ? 0 : shape_.differences(k - 1); }
+
+  torch::Tensor times(size_t k, size_t begin, size_t end) const {
     const torch::Tensor same = torch::full({1}, solver_.times[k], torch::kDouble);
-    if (k != first_) return same.expand({copies() * samples});
     std::vector<torch::Tensor> parts;
-    for (const Change& change : changes_) {
-      const double by = change.what == Change::What::time ? change.size : 0;
-      parts.push_back((same + by).expand({samples}));
+    for (size_t c = begin; c < end; ++c) {
+      const bool moved = changes_[c].what == Change::What::time && first_of(c) == k;
+      parts.push_back((same + (moved ? changes_[c].size : 0)).expand({samples_}));
     }
     return torch::cat(parts);
   }
 
-  // Only differences are kept: they lose nothing to the rounding of the states.
   void step(size_t k) {
-    std::vector<torch::Tensor> terms = slopes_;
-    std::vector<double> coefficients(solver_.b[k].begin() + static_cast<std::ptrdiff_t>(first_),
-                                     solver_.b[k].end());
-    if (!differences_.empty()) {
-      terms.insert(terms.end(), differences_.begin(), differences_.end());
-      coefficients.insert(coefficients.end(),
-                          solver_.c[k].begin() + static_cast<std::ptrdiff_t>(differences_before_),
-                          solver_.c[k].end());
+    const size_t count = under_way(k);
+    for (size_t begin = 0; begin < count;) {
+      const size_t end = under_way(first_of(begin));
+      step(k, begin, end);
+      begin = end;
     }
-    if (start_.defined()) {
-      terms.push_back(start_);
-      coefficients.push_back(solver_.a[k]);
+    if (torch::isfinite(rows(state_, 0, count)).all().item<bool>()) return;
+    throw Error(ErrorKind::diverged,
+                fmt::format("a run with one number changed a little is not finite after step {} of "
+                            "{} (t = {})",
+                            k + 1, solver_.nfe(), solver_.times[k]));
+  }
+
+  // Of changes that the same evaluation sees first. Only differences are kept: they lose nothing to
+  // the rounding of the states.
+  void step(size_t k, size_t begin, size_t end) {
+    const size_t first = first_of(begin);
+    std::vector<torch::Tensor> terms;
+    std::vector<double> coefficients;
+    const auto add = [&](const torch::Tensor& term, double coefficient) {
+      terms.push_back(rows(term, begin, end));
+      coefficients.push_back(coefficient);
+    };
+    for (size_t j = first; j <= k; ++j) add(slopes_[j], solver_.b[k][j]);
+    for (size_t j = first; j <= k; ++j) {
+      if (differences_[j].defined()) add(differences_[j], solver_.c[k][differences_before(j)]);
     }
-    state_ = torch::empty_like(slopes_.front());
-    if (!combine(state_, terms, coefficients)) {
-      throw Error(
-          ErrorKind::diverged,
-          fmt::format("a run with one number changed a little is not finite after step {} of "
-                      "{} (t = {})",
-                      k + 1, solver_.nfe(), solver_.times[k]));
-    }
+    if (first == 0) add(start_, solver_.a[k]);
+    torch::Tensor state = rows(state_, begin, end);
+    add_up(state, terms, coefficients);
   }
 
   const NsSolver& solver_;
   const SolverShape shape_;
   const PlainRun& run_;
   std::vector<Change> changes_;
-  size_t first_;
-  size_t differences_before_;  // of the steps before it, which no change here is seen by
-  std::vector<torch::Tensor> sizes_, slopes_, differences_;
+  int64_t most_rows_, samples_;
+  std::vector<torch::Tensor> sizes_, slopes_, differences_;  // the last two by evaluation
   torch::Tensor state_, start_;
 };
 
@@ -203,19 +243,23 @@ std::vector<torch::Tensor> TensorObjective::changed_columns(const NsSolver& solv
                                                             const PlainRun& run,
                                                             const std::vector<Change>& changes,
                                                             Counts* counts) const {
-  std::map<int, std::vector<size_t>> groups;
-  for (size_t c = 0; c < changes.size(); ++c) groups[changes[c].first_evaluation()].push_back(c);
-  const auto most =
-      static_cast<size_t>(std::max<int64_t>(1, options_.device_batch / run.x.front().size(0)));
+  // Runs side by side take memory for every evaluation: that of so many batches.
+  constexpr int64_t kBatches = 8;
+  const auto most = static_cast<size_t>(
+      std::max<int64_t>(1, kBatches * options_.device_batch / run.x.front().size(0)));
+  std::vector<size_t> order(changes.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](size_t left, size_t right) {
+    return changes[left].first_evaluation() < changes[right].first_evaluation();
+  });
   std::vector<torch::Tensor> columns(changes.size());
-  for (const auto& [first, members] : groups) {
-    for (size_t begin = 0; begin < members.size(); begin += most) {
-      const size_t end = std::min(members.size(), begin + most);
-      std::vector<Change> together;
-      for (size_t m = begin; m < end; ++m) together.push_back(changes[members[m]]);
-      const auto part = ChangedRuns(solver, run, together).columns(*field_, counts);
-      for (size_t m = begin; m < end; ++m) columns[members[m]] = part[m - begin];
-    }
+  for (size_t begin = 0; begin < order.size(); begin += most) {
+    const size_t end = std::min(order.size(), begin + most);
+    std::vector<Change> together;
+    for (size_t m = begin; m < end; ++m) together.push_back(changes[order[m]]);
+    const auto part =
+        ChangedRuns(solver, run, together, options_.device_batch).columns(*field_, counts);
+    for (size_t m = begin; m < end; ++m) columns[order[m]] = part[m - begin];
   }
   return columns;
 }
@@ -235,18 +279,23 @@ class TensorObjective::Columns : public Linearisation {
   const LinearModel& model() const override { return model_; }
 
   LinearModel against(const NsSolver& solver, Counts* counts) const override {
-    const torch::NoGradGuard no_grad;
+    return against(objective_.residuals(solver, subset_, counts));
+  }
+
+  // With the residuals of its samples, on the CPU.
+  LinearModel against(const torch::Tensor& residuals) const {
     LinearModel moved = model_;
-    auto row = moved.samples.begin();
-    auto columns = chunks_.begin();
-    objective_.for_each_chunk(subset_, [&](const SampleChunk& chunk, int64_t) {
-      const torch::Tensor x = sample(solver, *objective_.field_, chunk.x0, chunk.conditions);
-      counts->forwards += chunk.x0.size(0) * solver.shape().calls();
-      replace_residuals(&*row, *columns++, objective_.residual(x, chunk).to(torch::kCPU));
-      row += chunk.x0.size(0);
-    });
+    int64_t row = 0;
+    for (const auto& columns : chunks_) {
+      const int64_t count = columns.front().size(0);
+      replace_residuals(&moved.samples[static_cast<size_t>(row)], columns,
+                        residuals.slice(0, row, row + count));
+      row += count;
+    }
     return moved;
   }
+
+  const std::vector<int64_t>& subset() const { return subset_; }
 
  private:
   const TensorObjective& objective_;
@@ -254,6 +303,44 @@ class TensorObjective::Columns : public Linearisation {
   LinearModel model_;
   std::vector<std::vector<torch::Tensor>> chunks_;
 };
+
+torch::Tensor TensorObjective::residuals(const NsSolver& solver, const std::vector<int64_t>& subset,
+                                         Counts* counts) const {
+  const torch::NoGradGuard no_grad;
+  std::vector<torch::Tensor> parts;
+  for_each_chunk(subset, [&](const SampleChunk& chunk, int64_t) {
+    const torch::Tensor x = sample(solver, *field_, chunk.x0, chunk.conditions);
+    counts->forwards += chunk.x0.size(0) * solver.shape().calls();
+    parts.push_back(residual(x, chunk).to(torch::kCPU));
+  });
+  return torch::cat(parts);
+}
+
+std::vector<std::optional<LinearModel>> TensorObjective::against(
+    const NsSolver& solver, const std::vector<const Linearisation*>& all, Counts* counts) const {
+  std::vector<int64_t> subset;
+  for (const Linearisation* each : all) {
+    const auto& samples = static_cast<const Columns*>(each)->subset();
+    subset.insert(subset.end(), samples.begin(), samples.end());
+  }
+  if (subset.empty()) return {};
+  torch::Tensor found;
+  try {
+    found = residuals(solver, subset, counts);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::diverged) throw;
+    return Objective::against(solver, all, counts);
+  }
+  std::vector<std::optional<LinearModel>> models;
+  int64_t row = 0;
+  for (const Linearisation* each : all) {
+    const auto& columns = *static_cast<const Columns*>(each);
+    const auto count = static_cast<int64_t>(columns.subset().size());
+    models.push_back(columns.against(found.slice(0, row, row + count)));
+    row += count;
+  }
+  return models;
+}
 
 std::unique_ptr<Linearisation> TensorObjective::linearise(const NsSolver& solver,
                                                           const std::vector<int64_t>& subset,

@@ -189,20 +189,32 @@ torch::Tensor per_sample(const torch::Tensor& values, int64_t dimensions) {
   return values.reshape(shape);
 }
 
-bool combine(torch::Tensor& out, const std::vector<torch::Tensor>& terms,
-             const std::vector<double>& coefficients) {
-  if (!out.device().is_cpu()) {
-    torch::Tensor sum = terms[0].to(out.scalar_type()) * coefficients[0];
-    for (size_t j = 1; j < terms.size(); ++j) {
-      sum.add_(terms[j].to(out.scalar_type()), coefficients[j]);
-    }
-    out.copy_(sum);
-    return all_finite(out);
-  }
+static bool combine_here(torch::Tensor& out, const std::vector<torch::Tensor>& terms,
+                         const std::vector<double>& coefficients) {
   std::vector<torch::Tensor> keep;
   // One row: the coefficients are the same everywhere.
   return combine_rows(out, sources_of(terms, out, keep), 1, out.numel(),
                       [&](size_t j, int64_t) { return coefficients[j]; });
+}
+
+void add_up(torch::Tensor& out, const std::vector<torch::Tensor>& terms,
+            const std::vector<double>& coefficients) {
+  if (out.device().is_cpu()) {
+    combine_here(out, terms, coefficients);
+    return;
+  }
+  torch::Tensor sum = terms[0].to(out.scalar_type()) * coefficients[0];
+  for (size_t j = 1; j < terms.size(); ++j) {
+    sum.add_(terms[j].to(out.scalar_type()), coefficients[j]);
+  }
+  out.copy_(sum);
+}
+
+bool combine(torch::Tensor& out, const std::vector<torch::Tensor>& terms,
+             const std::vector<double>& coefficients) {
+  if (out.device().is_cpu()) return combine_here(out, terms, coefficients);
+  add_up(out, terms, coefficients);
+  return all_finite(out);
 }
 
 void combine_per_sample(torch::Tensor& out, const std::vector<torch::Tensor>& terms,

@@ -161,11 +161,12 @@ INSTANTIATE_TEST_SUITE_P(EverySchedule, DenseTrajectoriesTest,
                            return name;
                          });
 
-// What the choice of the quartic rests on. In the mean over times a dense state errs at most 1.7
-// times as much as the accepted states do on these mixtures; on networks not even as much.
+// What the choice of the quartic rests on. In the mean over times a dense state errs at most 1.2
+// times as much as the accepted states do on these mixtures, or about as much as the tolerance where
+// those err far less; on networks not even as much.
 TEST(DenseTrajectories, StatesErrAboutAsMuchAsTheAcceptedOnes) {
   const ModelPtr model = mixture_model(random_mixture({}), fm_ot_schedule(), Prediction::velocity);
-  const auto x0 = testing::starting_noise(*model, 6);
+  const auto x0 = testing::starting_noise(*model, 48);  // few samples have most of the error
   for (const double tolerance : {1e-3, 1e-4, 1e-5, 1e-6}) {
     double dense_error = 0, accepted_error = 0;
     int dense_count = 0, accepted_count = 0;
@@ -173,7 +174,7 @@ TEST(DenseTrajectories, StatesErrAboutAsMuchAsTheAcceptedOnes) {
       const auto start = x0.slice(0, k, k + 1);
       const auto dense = reference(model, start, {}, recording(tolerance)).trajectories;
       const auto accepted = dense.times(0);
-      auto times = random_times(40);
+      auto times = random_times(20);
       times.insert(times.end(), accepted.begin() + 1, accepted.end());
       std::sort(times.begin(), times.end());
       const auto truth = true_states(model, start, times);
@@ -185,8 +186,8 @@ TEST(DenseTrajectories, StatesErrAboutAsMuchAsTheAcceptedOnes) {
         ++(at_step ? accepted_count : dense_count);
       }
     }
-    EXPECT_LT(std::sqrt(dense_error / dense_count), 2 * std::sqrt(accepted_error / accepted_count))
-        << tolerance;
+    EXPECT_LT(std::sqrt(dense_error / dense_count),
+              std::max(1.5 * tolerance, 2 * std::sqrt(accepted_error / accepted_count)));
     EXPECT_LT(std::sqrt(dense_error / dense_count), 5 * tolerance);
   }
 }

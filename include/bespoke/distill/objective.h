@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "bespoke/base/matrix.h"
@@ -108,6 +109,12 @@ class Objective {
                                                    const std::vector<int64_t>& subset,
                                                    const std::vector<Change>& changes,
                                                    Counts* counts) const = 0;
+
+  // What a solver misses by along the columns of several of its linearisations, as each of them
+  // says, for who can ask the model about all of their samples at once; nothing where the solver is
+  // not finite on the samples of one.
+  virtual std::vector<std::optional<LinearModel>> against(
+      const NsSolver& solver, const std::vector<const Linearisation*>& all, Counts* counts) const;
 
   // The loss on `subset` and its exact gradient. Needs gradients of the model.
   virtual LossGradient loss_gradient(const NsSolver& solver, const std::vector<int64_t>& subset,

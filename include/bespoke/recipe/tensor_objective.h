@@ -51,6 +51,9 @@ class TensorObjective : public Objective {
   std::unique_ptr<StepwiseRun> begin_run(const SolverShape& shape,
                                          const std::vector<int64_t>& subset,
                                          Counts* counts) const override;
+  std::vector<std::optional<LinearModel>> against(const NsSolver& solver,
+                                                  const std::vector<const Linearisation*>& all,
+                                                  Counts* counts) const override;
   std::unique_ptr<Linearisation> linearise(const NsSolver& solver,
                                            const std::vector<int64_t>& subset,
                                            const std::vector<Change>& changes,
@@ -65,6 +68,9 @@ class TensorObjective : public Objective {
   void for_each_chunk(const std::vector<int64_t>& subset,
                       const std::function<void(const SampleChunk&, int64_t begin)>& work) const;
   torch::Tensor decode(const torch::Tensor& x) const;
+  // Of the samples at the end of a solver's run, on the CPU.
+  torch::Tensor residuals(const NsSolver& solver, const std::vector<int64_t>& subset,
+                          Counts* counts) const;
   torch::Tensor residual(const torch::Tensor& x, const SampleChunk& chunk) const;
   std::shared_ptr<const PlainRuns> plain_runs(const NsSolver& solver,
                                               const std::vector<int64_t>& subset,
