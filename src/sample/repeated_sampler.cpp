@@ -43,9 +43,9 @@ torch::Tensor RepeatedSampler::sample(const torch::Tensor& x0, const Conditions&
     std::vector<torch::Tensor> arguments = {start_state(solver_, x0)};
     for (const auto& [name, values] : conditions) arguments.push_back(values);
     coefficients_for(arguments.front());  // before a recording, which may not send them
-    const torch::Tensor x = graphs_->call(
-        arguments,
-        [&](const std::vector<torch::Tensor>& given) { return run(given, conditions, on_step); });
+    const torch::Tensor x = graphs_->call(arguments, [&](const std::vector<torch::Tensor>& given) {
+      return run(given, conditions, on_step);
+    });
     if (is_finite(x)) return x;
   }
   return bespoke::sample(solver_, field_, x0, conditions, on_step, first_sample);

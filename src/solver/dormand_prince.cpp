@@ -178,8 +178,8 @@ Combination DormandPrince::error() const {
   return error;
 }
 
-// Towards the data steps shrink from one to the next, and as many attempts as steps would fail if each
-// began with what suited the one before. Growth is not expected: it may be chance.
+// Towards the data steps shrink from one to the next, and as many attempts as steps would fail if
+// each began with what suited the one before. Growth is not expected: it may be chance.
 double DormandPrince::next_trend(Sample& sample, double error) {
   const double suited = sample.step * std::pow(error, kErrorExponent);
   const double before = std::exchange(sample.suited_step, suited);

@@ -162,8 +162,8 @@ INSTANTIATE_TEST_SUITE_P(EverySchedule, DenseTrajectoriesTest,
                          });
 
 // What the choice of the quartic rests on. In the mean over times a dense state errs at most 1.2
-// times as much as the accepted states do on these mixtures, or about as much as the tolerance where
-// those err far less; on networks not even as much.
+// times as much as the accepted states do on these mixtures, or about as much as the tolerance
+// where those err far less; on networks not even as much.
 TEST(DenseTrajectories, StatesErrAboutAsMuchAsTheAcceptedOnes) {
   const ModelPtr model = mixture_model(random_mixture({}), fm_ot_schedule(), Prediction::velocity);
   const auto x0 = testing::starting_noise(*model, 48);  // few samples have most of the error

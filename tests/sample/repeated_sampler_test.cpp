@@ -62,7 +62,8 @@ struct Sampling {
 
   int steps_told = 0;
   torch::Tensor draw() {
-    return sampler.sample(x0, conditions, [this](const StepInfo&) { ++steps_told; }, 10);
+    return sampler.sample(
+        x0, conditions, [this](const StepInfo&) { ++steps_told; }, 10);
   }
 };
 

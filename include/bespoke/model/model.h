@@ -48,8 +48,8 @@ class Model {
   virtual Prediction prediction() const = 0;
   virtual SchedulePtr schedule() const = 0;
   virtual std::vector<int64_t> sample_shape() const = 0;
-  // Whether a call does the same on a device whenever it is made at the same time t, and asks nothing
-  // of the CPU: whole samples can then be recorded there (RepeatedSampler).
+  // Whether a call does the same on a device whenever it is made at the same time t, and asks
+  // nothing of the CPU: whole samples can then be recorded there (RepeatedSampler).
   virtual bool can_be_recorded() const { return false; }
   // The precision it computes in; decides how near a singular end it can be trusted.
   virtual torch::ScalarType dtype() const = 0;

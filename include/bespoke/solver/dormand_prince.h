@@ -100,8 +100,9 @@ class DormandPrince {
  private:
   struct Sample {
     double time, step, slope_norm;
-    double suited_step;  // with which the last accepted step would just have met the tolerance, or 0
-    bool rejected;  // the last attempt failed: the next step must not grow
+    double
+        suited_step;  // with which the last accepted step would just have met the tolerance, or 0
+    bool rejected;    // the last attempt failed: the next step must not grow
     int64_t evaluations;
   };
 
