@@ -245,6 +245,21 @@ bool moves(const Matrix& jacobian, size_t coefficient) {
 
 }  // namespace
 
+bool is_dear(int nfe) {
+  constexpr int kMany = 14;
+  return nfe > kMany;
+}
+
+int64_t judges_for(const DirectOptions& options, int nfe) {
+  if (options.judges > 0) return options.judges;
+  return is_dear(nfe) ? 8 : 16;
+}
+
+int attempts_for(const DirectOptions& options, int nfe) {
+  if (options.attempts > 0) return options.attempts;
+  return is_dear(nfe) ? 3 : 5;
+}
+
 DirectOptions parse_direct_options(const std::string& text) {
   DirectOptions options;
   const Spec spec = Spec::parse(text.empty() ? "direct" : "direct:" + text);
@@ -253,8 +268,10 @@ DirectOptions parse_direct_options(const std::string& text) {
   options.smoothing = spec.number("smoothing", options.smoothing);
   options.damping = spec.number("damping", options.damping);
   const int64_t attempts = spec.integer("attempts", options.attempts);
-  if (attempts < 1 || attempts > kMostAttempts) {
-    throw usage_error("direct:attempts is from 1 to {}, found {}", kMostAttempts, attempts);
+  if (attempts < 0 || attempts > kMostAttempts) {
+    throw usage_error(
+        "direct:attempts is from 1 to {}, or 0 for what suits the evaluations, found {}",
+        kMostAttempts, attempts);
   }
   options.attempts = static_cast<int>(attempts);
   options.judges = spec.integer("judges", options.judges);
@@ -388,7 +405,7 @@ class Iteration {
       if (!trial.theta.empty()) trial.loss = judged.smoothed(trial.theta);
       return trial;
     };
-    const Trial best = best_trial(attempt, state_.damping, options_.attempts);
+    const Trial best = best_trial(attempt, state_.damping, attempts_for(options_, family_.nfe()));
     state_.damping = std::clamp(best.damping, kLeastDamping, kMostDamping);
     theta = best.loss < standing ? best.theta : unmoved;
   }

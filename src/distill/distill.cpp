@@ -271,29 +271,26 @@ class Distillation {
     DirectOptions direct = options_.direct;
     if (has_budget()) {
       const int64_t trials = (left() - direct_forwards(start)) / trial_forwards();
-      direct.attempts = static_cast<int>(std::min<int64_t>(direct.attempts, trials));
+      direct.attempts =
+          static_cast<int>(std::min<int64_t>(attempts_for(direct, family_->nfe()), trials));
     }
     return direct_iteration(training_, *family_, direct, fresh_batch(start.iteration, count, batch),
                             judges_of(start.iteration, count, batch, other_judges()), start.direct,
                             start.theta, &state_.training);
   }
 
-  int64_t other_judges() const {
-    constexpr int64_t kJudges = 16;
-    return options_.direct.judges > 0 ? options_.direct.judges : kJudges;
-  }
+  int64_t other_judges() const { return judges_for(options_.direct, family_->nfe()); }
 
   // Small samples say little each. Where a Jacobian is dear, for what there is to spend, more
   // iterations gain more than larger ones; where samples are few, half of them at a time.
   int64_t direct_batch() const {
     constexpr double kNumbersPerParameter = 16;
     constexpr int64_t kMost = 8, kFewest = 4, kIterations = 10;
-    constexpr int kMany = 14;
     if (options_.direct.batch > 0) return options_.direct.batch;
     const double needed = kNumbersPerParameter * static_cast<double>(family_->parameter_count()) /
                           training_.sample_size();
     const int64_t budget = options_.most_forwards - state_.screening.forwards;
-    const bool dear = family_->nfe() > kMany || training_.count() < 2 * kMost ||
+    const bool dear = is_dear(family_->nfe()) || training_.count() < 2 * kMost ||
                       (has_budget() && kIterations * jacobian_forwards(kMost) > budget);
     return std::max(dear ? kFewest : kMost, static_cast<int64_t>(std::ceil(needed)));
   }
@@ -455,11 +452,11 @@ void DistillOptions::validate() const {
         "the fit needs at least one sample, rounds >= 0 and smoothing >= 0, found {}, {} and {}",
         fit.samples, fit.rounds, fit.fit.smoothing);
   }
-  if (direct.batch < 0 || direct.remembered < 0 || direct.judges < 0 || direct.attempts < 1 ||
+  if (direct.batch < 0 || direct.remembered < 0 || direct.judges < 0 || direct.attempts < 0 ||
       !(direct.smoothing >= 0) || !(direct.damping > 0) || !(direct.difference >= 0) ||
       !(direct.time_difference >= 0 && direct.time_difference < 0.5)) {
     throw usage_error(
-        "direct needs batch, remembered, judges and difference >= 0, attempts >= 1, "
+        "direct needs batch, remembered, judges, attempts and difference >= 0, "
         "smoothing >= 0, damping > 0 and time_difference in [0, 0.5)");
   }
   if (iterations < 0 || most_forwards < 0 || validation_interval < 0 || patience < 1) {

@@ -27,10 +27,10 @@ struct DirectOptions {
   // numbers a parameter.
   int64_t batch = 0;
   int64_t remembered = 40;  // samples of earlier iterations at most
-  int64_t judges = 0;       // others that judge with them, where there are any; 0 takes 16
+  int64_t judges = 0;       // others that judge with them, where there are any; 0 takes judges_for
   double smoothing = 0.05;  // the floor under |r|^2, of its geometric mean
   double damping = 1e-3;    // at the start
-  int attempts = 5;         // dampings tried at most, a factor of ten apart
+  int attempts = 0;         // dampings tried at most, a factor of ten apart; 0 takes attempts_for
   // How far a coefficient moves the state after its step, of the state's root mean square; 0 takes
   // what suits the precision of the model's answers (answer_noise). And how far a time is moved to
   // either side, of the smaller gap beside it: networks ripple in t, and wide differences see past
@@ -38,6 +38,13 @@ struct DirectOptions {
   double difference = 0;
   double time_difference = 0;
 };
+
+// Whether a solver of so many evaluations costs so much that more iterations gain more than careful
+// ones. Then 4 samples make an iteration instead of 8, 8 others judge it instead of 16, and 3
+// dampings are tried instead of 5.
+bool is_dear(int nfe);
+int64_t judges_for(const DirectOptions& options, int nfe);
+int attempts_for(const DirectOptions& options, int nfe);
 
 // "smoothing=0.1,attempts=3": any of the above by name but the batch; the rest at their defaults.
 DirectOptions parse_direct_options(const std::string& text);
