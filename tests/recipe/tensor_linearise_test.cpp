@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "bespoke/distill/direct.h"
 #include "bespoke/distill/fit.h"
@@ -153,6 +154,41 @@ TEST(TensorLinearise, LaysTheResidualsOfAnotherSolverAgainstItsColumns) {
       EXPECT_EQ(moved.samples[s].gram(c, c), here->model().samples[s].gram(c, c));
     }
   }
+}
+
+// Of several linearisations at once, and one by one where the solver is not finite on some samples.
+TEST(TensorLinearise, LaysOneSolverAgainstSeveralLinearisations) {
+  const Problem problem = small_problem();
+  TensorObjectiveOptions options;
+  options.device_batch = 4;  // batches hold samples of both
+  const TensorObjective objective(problem.field, problem.validation, options);
+  const NsSolver solver = rising_solver(problem.model->schedule());
+  const auto changes = changes_of(solver, 1e-6, 1e-5);
+  Counts counts;
+  const auto one = objective.linearise(solver, {0, 5, 9}, changes, &counts);
+  const auto two = objective.linearise(solver, {7, 2}, changes, &counts);
+  NsSolver other = solver;
+  other.b[0][0] *= 1.01;
+  counts = {};
+  const auto found = objective.against(other, {one.get(), two.get()}, &counts);
+  EXPECT_EQ(counts.forwards, 5 * solver.nfe());
+  ASSERT_EQ(found.size(), 2u);
+  for (size_t k = 0; k < 2; ++k) {
+    const LinearModel alone = (k == 0 ? one : two)->against(other, &counts);
+    ASSERT_TRUE(found[k].has_value());
+    ASSERT_EQ(found[k]->samples.size(), alone.samples.size());
+    for (size_t s = 0; s < alone.samples.size(); ++s) {
+      const auto& expected = alone.samples[s];
+      EXPECT_NEAR(found[k]->samples[s].squared_error, expected.squared_error,
+                  1e-12 * expected.squared_error);
+      EXPECT_NEAR(found[k]->samples[s].products[0], expected.products[0],
+                  1e-9 * std::abs(expected.products[0]) + 1e-12);
+    }
+  }
+  other.b[0][0] = std::numeric_limits<double>::infinity();
+  const auto none = objective.against(other, {one.get(), two.get()}, &counts);
+  ASSERT_EQ(none.size(), 2u);
+  EXPECT_FALSE(none[0] || none[1]);
 }
 
 TEST(TensorLinearise, AsksTheModelNothingTwice) {
