@@ -267,13 +267,13 @@ DirectOptions parse_direct_options(const std::string& text) {
                    "time_difference"});
   options.smoothing = spec.number("smoothing", options.smoothing);
   options.damping = spec.number("damping", options.damping);
-  const int64_t attempts = spec.integer("attempts", options.attempts);
-  if (attempts < 0 || attempts > kMostAttempts) {
-    throw usage_error(
-        "direct:attempts is from 1 to {}, or 0 for what suits the evaluations, found {}",
-        kMostAttempts, attempts);
+  if (spec.options.count("attempts") > 0) {
+    const int64_t attempts = spec.integer("attempts", 0);
+    if (attempts < 1 || attempts > kMostAttempts) {
+      throw usage_error("direct:attempts is from 1 to {}, found {}", kMostAttempts, attempts);
+    }
+    options.attempts = static_cast<int>(attempts);
   }
-  options.attempts = static_cast<int>(attempts);
   options.judges = spec.integer("judges", options.judges);
   options.remembered = spec.integer("remembered", options.remembered);
   options.difference = spec.number("difference", options.difference);
