@@ -153,23 +153,25 @@ struct Trial {
   std::vector<double> theta;
 };
 
-// Walks the damping by factors of ten towards less loss.
-Trial best_trial(const std::function<Trial(double)>& attempt, double damping, int attempts) {
+using Attempt = std::function<std::vector<Trial>(const std::vector<double>& dampings)>;
+
+// Walks the damping by factors of ten towards less loss. The first two are tried together.
+Trial best_trial(const Attempt& attempt, double damping, int attempts) {
   constexpr double kFactor = 10;
+  if (attempts < 2) return attempt({damping}).front();
+  const std::vector<Trial> first = attempt({damping, damping * kFactor});
+  Trial best = first[0], next = first[1];
   double factor = kFactor;
-  Trial best = attempt(damping);
-  if (attempts < 2) return best;
-  Trial next = attempt(damping * factor);
   int tried = 2;
   if (!(next.loss < best.loss) && tried < attempts) {
     factor = 1 / kFactor;
-    next = attempt(damping * factor);
+    next = attempt({damping * factor}).front();
     ++tried;
   }
   while (next.loss < best.loss) {
     best = next;
     if (tried++ >= attempts) break;
-    next = attempt(best.damping * factor);
+    next = attempt({best.damping * factor}).front();
   }
   return best;
 }
@@ -356,6 +358,24 @@ class Iteration {
     options_.difference = state_.difference;
   }
 
+  // Announces theta on all samples it is asked about: those of the batch, the judges and those
+  // remembered.
+  void announce(const std::vector<int64_t>& batch, const std::vector<int64_t>& judges,
+                const std::vector<double>& theta) const {
+    std::vector<int64_t> all;
+    const auto add = [&](const std::vector<int64_t>& samples) {
+      for (const int64_t sample : samples) {
+        if (std::find(all.begin(), all.end(), sample) == all.end()) all.push_back(sample);
+      }
+    };
+    add(batch);
+    add(judges);
+    for (const Remembered& earlier : state_.memory) {
+      if (!share_samples(earlier.samples, batch)) add(earlier.samples);
+    }
+    objective_.run_ahead({family_.solver(theta)}, all, counts_);
+  }
+
   Remembered linearise(const std::vector<int64_t>& batch, const std::vector<double>& theta) const {
     Remembered here{theta, batch, 0, columns_at(theta, batch, counts_)};
     here.loss = plain_loss(here.columns->model());
@@ -399,11 +419,17 @@ class Iteration {
     Refitted judged(objective_, family_, judges, counts_);
     std::vector<double> unmoved = theta;
     const double standing = judged.begin(unmoved, options_.smoothing);
-    const auto attempt = [&](double damping) {
-      Trial trial{damping, std::numeric_limits<double>::infinity(),
-                  moved(family_, hessian, damping, gradient, theta)};
-      if (!trial.theta.empty()) trial.loss = judged.smoothed(trial.theta);
-      return trial;
+    const auto attempt = [&](const std::vector<double>& dampings) {
+      std::vector<Trial> trials;
+      for (const double damping : dampings) {
+        trials.push_back({damping, std::numeric_limits<double>::infinity(),
+                          moved(family_, hessian, damping, gradient, theta)});
+      }
+      announce(trials, judges);
+      for (Trial& trial : trials) {
+        if (!trial.theta.empty()) trial.loss = judged.smoothed(trial.theta);
+      }
+      return trials;
     };
     const Trial best = best_trial(attempt, state_.damping, attempts_for(options_, family_.nfe()));
     state_.damping = std::clamp(best.damping, kLeastDamping, kMostDamping);
@@ -424,6 +450,14 @@ class Iteration {
  private:
   std::vector<Change> changes_at(const std::vector<double>& theta) const {
     return jacobian_changes(family_.solver(theta), family_.jacobian(theta), options_);
+  }
+  // One alone is no fewer batches.
+  void announce(const std::vector<Trial>& trials, const std::vector<int64_t>& judges) const {
+    std::vector<NsSolver> solvers;
+    for (const Trial& trial : trials) {
+      if (!trial.theta.empty()) solvers.push_back(family_.solver(trial.theta));
+    }
+    if (solvers.size() > 1) objective_.run_ahead(solvers, judges, counts_);
   }
   std::vector<size_t> indices_at(const std::vector<double>& theta) const {
     return column_indices(changes_at(theta), family_.shape());
@@ -449,6 +483,7 @@ double direct_iteration(const Objective& objective, const Family& family,
                         std::vector<double>& theta, Counts* counts) {
   Iteration iteration(objective, family, options, state, counts);
   iteration.begin(batch, theta);
+  iteration.announce(batch, judges, theta);
   Remembered here = iteration.linearise(batch, theta);
   const double before = here.loss;
   iteration.move(iteration.evidence(here), judges, theta);

@@ -34,6 +34,9 @@ std::vector<std::optional<LinearModel>> Objective::against(
   return models;
 }
 
+void Objective::run_ahead(const std::vector<NsSolver>& /*solvers*/,
+                          const std::vector<int64_t>& /*subset*/, Counts* /*counts*/) const {}
+
 std::vector<int64_t> first_samples(const Objective& objective, int64_t count) {
   std::vector<int64_t> samples(static_cast<size_t>(std::min(count, objective.count())));
   std::iota(samples.begin(), samples.end(), 0);

@@ -2,9 +2,30 @@
 
 #include <torch/torch.h>
 
+#include "bespoke/tensor/combine.h"
 #include "bespoke/tensor/inner_products.h"
 
 namespace bespoke::detail {
+
+std::vector<torch::Tensor> columns_of(const torch::Tensor& start,
+                                      const std::vector<torch::Tensor>& velocities,
+                                      const std::vector<torch::Tensor>& differences) {
+  std::vector<torch::Tensor> tensors = {start};
+  tensors.insert(tensors.end(), velocities.begin(), velocities.end());
+  tensors.insert(tensors.end(), differences.begin(), differences.end());
+  return tensors;
+}
+
+std::vector<torch::Tensor> columns_of(const PlainRun& run) {
+  return columns_of(run.x.front(), run.u, run.d);
+}
+
+torch::Tensor combined(const std::vector<torch::Tensor>& terms,
+                       const std::vector<double>& coefficients) {
+  torch::Tensor result = torch::empty_like(terms.front());
+  combine(result, terms, coefficients);
+  return result;
+}
 
 void append_samples(LinearModel& model, std::vector<torch::Tensor> columns,
                     const torch::Tensor& residual) {
@@ -26,18 +47,17 @@ void append_samples(LinearModel& model, std::vector<torch::Tensor> columns,
   }
 }
 
-void replace_residuals(LinearModel::Sample* samples, const std::vector<torch::Tensor>& columns,
+void replace_residuals(LinearModel::Sample* samples, const torch::Tensor& columns,
                        const torch::Tensor& residual) {
-  std::vector<torch::Tensor> others = columns;
+  const auto size = static_cast<size_t>(columns.size(1));
+  std::vector<torch::Tensor> others = columns.unbind(1);
   others.push_back(residual);
-  const torch::Tensor products = inner_products(residual, others);
+  const torch::Tensor products = inner_products(residual, others).to(torch::kCPU);
   const auto values = products.accessor<double, 2>();
   for (int64_t s = 0; s < residual.size(0); ++s) {
     LinearModel::Sample& sample = samples[s];
-    for (size_t i = 0; i < columns.size(); ++i) {
-      sample.products[i] = values[s][static_cast<int64_t>(i)];
-    }
-    sample.squared_error = values[s][static_cast<int64_t>(columns.size())];
+    for (size_t i = 0; i < size; ++i) sample.products[i] = values[s][static_cast<int64_t>(i)];
+    sample.squared_error = values[s][static_cast<int64_t>(size)];
   }
 }
 

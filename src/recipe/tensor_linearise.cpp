@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <unordered_map>
 #include <utility>
 
 #include "bespoke/base/error.h"
@@ -17,20 +18,6 @@ using namespace detail;
 
 namespace {
 
-// What a step combines: x_0, the velocities and the differences.
-std::vector<torch::Tensor> columns_of(const torch::Tensor& start,
-                                      const std::vector<torch::Tensor>& velocities,
-                                      const std::vector<torch::Tensor>& differences) {
-  std::vector<torch::Tensor> tensors = {start};
-  tensors.insert(tensors.end(), velocities.begin(), velocities.end());
-  tensors.insert(tensors.end(), differences.begin(), differences.end());
-  return tensors;
-}
-
-std::vector<torch::Tensor> basis_of(const PlainRun& run) {
-  return columns_of(run.x.front(), run.u, run.d);
-}
-
 // What the coefficient of a step's column multiplies.
 const torch::Tensor& direction_of(const PlainRun& run, const Change& change) {
   const auto step = static_cast<size_t>(change.step), column = static_cast<size_t>(change.column);
@@ -38,18 +25,24 @@ const torch::Tensor& direction_of(const PlainRun& run, const Change& change) {
   return column <= step + 1 ? run.u[column - 1] : run.d[column - (step + 2)];
 }
 
-torch::Tensor combined(const std::vector<torch::Tensor>& terms,
-                       const std::vector<double>& coefficients) {
-  torch::Tensor result = torch::empty_like(terms.front());
-  combine(result, terms, coefficients);
-  return result;
-}
-
-// Root mean squares of each sample, [batch, 1, ...], to divide by.
+// Root mean squares of each sample, [batch, 1, ...] float64, to divide by.
 torch::Tensor root_mean_squares(const torch::Tensor& x) {
   const torch::Tensor values = x.flatten(1).to(torch::kDouble).square().mean(1).sqrt();
-  return per_sample(values.clamp_min(1e-30), x.dim()).to(x.scalar_type());
+  return per_sample(values.clamp_min(1e-30), x.dim());
 }
+
+// Those of the tensors of a run, each computed once: many changes move along the same ones.
+class RootMeanSquares {
+ public:
+  const torch::Tensor& of(const torch::Tensor& x) {
+    torch::Tensor& known = known_[x.unsafeGetTensorImpl()];
+    if (!known.defined()) known = root_mean_squares(x);
+    return known;
+  }
+
+ private:
+  std::unordered_map<const void*, torch::Tensor> known_;
+};
 
 // Runs of a solver with one number changed in each, side by side: sample s of change c is row
 // c * samples + s. Changes are in the order of the evaluations that see them first, so those under
@@ -103,6 +96,7 @@ class ChangedRuns {
   // How each change moves the state at its first evaluation, and by how much it changed its number.
   void begin() {
     std::vector<torch::Tensor> moves;
+    RootMeanSquares deviations;
     for (const Change& change : changes_) {
       const torch::Tensor& x = run_.x[static_cast<size_t>(change.first_evaluation())];
       if (change.what == Change::What::time) {
@@ -112,9 +106,10 @@ class ChangedRuns {
         moves.push_back(change.size * x);
         sizes_.push_back(torch::full({1}, change.size * solver_.start_scale, x.options()));
       } else {
-        const torch::Tensor direction = direction_of(run_, change).to(x.scalar_type());
-        sizes_.push_back(change.size * root_mean_squares(x) / root_mean_squares(direction));
-        moves.push_back(sizes_.back() * direction);
+        const torch::Tensor& direction = direction_of(run_, change);
+        const torch::Tensor size = change.size * deviations.of(x) / deviations.of(direction);
+        sizes_.push_back(size.to(x.scalar_type()));
+        moves.push_back(sizes_.back() * direction.to(x.scalar_type()));
       }
     }
     state_ = torch::cat(moves);
@@ -204,37 +199,11 @@ class ChangedRuns {
 
 }  // namespace
 
-std::shared_ptr<const TensorObjective::PlainRuns> TensorObjective::plain_runs(
-    const NsSolver& solver, const std::vector<int64_t>& subset, Counts* counts) const {
-  const torch::NoGradGuard no_grad;
-  auto runs = std::make_shared<PlainRuns>();
-  if (latest_runs_ && latest_subset_ == subset && same_evaluations(latest_solver_, solver)) {
-    *runs = *latest_runs_;
-    for (PlainRun& run : *runs)
-      run.x.back() = combined(basis_of(run), step_coefficients(solver, solver.a.size() - 1));
-  } else {
-    for_each_chunk(subset, [&](const SampleChunk& chunk, int64_t) {
-      PlainRun run{chunk, {solver.start_scale * chunk.x0}, {}, {}};
-      sample(solver, *field_, chunk.x0, chunk.conditions, [&](const StepInfo& info) {
-        run.x.push_back(info.x.clone());
-        run.u.push_back(info.velocity);
-        if (info.difference.defined()) run.d.push_back(info.difference);
-      });
-      counts->forwards += chunk.x0.size(0) * solver.shape().calls();
-      runs->push_back(std::move(run));
-    });
-  }
-  latest_solver_ = solver;
-  latest_subset_ = subset;
-  latest_runs_ = runs;
-  return runs;
-}
-
 LinearModel TensorObjective::last_step(const NsSolver& solver, const std::vector<int64_t>& subset,
                                        Counts* counts) const {
   LinearModel last;
-  for (const PlainRun& run : *plain_runs(solver, subset, counts)) {
-    append_samples(last, basis_of(run), residual(run.x.back(), run.chunk));
+  for (const PlainRun& run : plain_runs(solver, subset, counts)) {
+    append_samples(last, columns_of(run), residual(run.x.back(), run.chunk));
   }
   return last;
 }
@@ -264,16 +233,20 @@ std::vector<torch::Tensor> TensorObjective::changed_columns(const NsSolver& solv
   return columns;
 }
 
-// The columns, kept where there is room: in the memory of the CPU.
+// The columns, kept on the device where they are small, so that several linearisations are, and
+// otherwise where there is room: in the memory of the CPU.
 class TensorObjective::Columns : public Linearisation {
  public:
   Columns(const TensorObjective& objective, std::vector<int64_t> subset)
       : objective_(objective), subset_(std::move(subset)) {}
 
-  void append(std::vector<torch::Tensor> columns, const torch::Tensor& residual) {
+  void append(const std::vector<torch::Tensor>& columns, const torch::Tensor& residual) {
+    constexpr size_t kSmall = size_t{64} << 20;  // bytes
     append_samples(model_, columns, residual);
-    for (auto& column : columns) column = column.to(torch::kCPU);
-    chunks_.push_back(std::move(columns));
+    std::vector<torch::Tensor> alike;
+    for (const auto& column : columns) alike.push_back(column.to(columns.front().scalar_type()));
+    const torch::Tensor kept = torch::stack(alike, 1);
+    chunks_.push_back(kept.nbytes() <= kSmall ? kept : kept.to(torch::kCPU));
   }
 
   const LinearModel& model() const override { return model_; }
@@ -282,14 +255,14 @@ class TensorObjective::Columns : public Linearisation {
     return against(objective_.residuals(solver, subset_, counts));
   }
 
-  // With the residuals of its samples, on the CPU.
+  // With the residuals of its samples.
   LinearModel against(const torch::Tensor& residuals) const {
     LinearModel moved = model_;
     int64_t row = 0;
-    for (const auto& columns : chunks_) {
-      const int64_t count = columns.front().size(0);
+    for (const torch::Tensor& columns : chunks_) {
+      const int64_t count = columns.size(0);
       replace_residuals(&moved.samples[static_cast<size_t>(row)], columns,
-                        residuals.slice(0, row, row + count));
+                        residuals.slice(0, row, row + count).to(columns.device()));
       row += count;
     }
     return moved;
@@ -301,17 +274,21 @@ class TensorObjective::Columns : public Linearisation {
   const TensorObjective& objective_;
   std::vector<int64_t> subset_;
   LinearModel model_;
-  std::vector<std::vector<torch::Tensor>> chunks_;
+  std::vector<torch::Tensor> chunks_;  // [batch, columns, ...]
 };
 
 torch::Tensor TensorObjective::residuals(const NsSolver& solver, const std::vector<int64_t>& subset,
                                          Counts* counts) const {
   const torch::NoGradGuard no_grad;
   std::vector<torch::Tensor> parts;
+  if (const auto known = known_runs(solver, subset)) {
+    for (const PlainRun& run : *known) parts.push_back(residual(run.x.back(), run.chunk));
+    return torch::cat(parts);
+  }
   for_each_chunk(subset, [&](const SampleChunk& chunk, int64_t) {
     const torch::Tensor x = sample(solver, *field_, chunk.x0, chunk.conditions);
     counts->forwards += chunk.x0.size(0) * solver.shape().calls();
-    parts.push_back(residual(x, chunk).to(torch::kCPU));
+    parts.push_back(residual(x, chunk));
   });
   return torch::cat(parts);
 }
@@ -348,21 +325,22 @@ std::unique_ptr<Linearisation> TensorObjective::linearise(const NsSolver& solver
                                                           Counts* counts) const {
   const torch::NoGradGuard no_grad;
   auto result = std::make_unique<Columns>(*this, subset);
-  for (const PlainRun& run : *plain_runs(solver, subset, counts)) {
+  for (const PlainRun& run : plain_runs(solver, subset, counts)) {
     std::vector<torch::Tensor> columns = changed_columns(solver, run, changes, counts);
-    for (const auto& column : basis_of(run)) columns.push_back(column);
+    for (const auto& column : columns_of(run)) columns.push_back(column);
     const torch::Tensor& x = run.x.back();
     const torch::Tensor r = residual(x, run.chunk);
     if (options_.decode) {
       // How the decoded sample changes, by differences that move the sample as little as others do.
       constexpr double kMove = 1e-2;
       for (auto& column : columns) {
-        const torch::Tensor size = kMove * root_mean_squares(x) / root_mean_squares(column);
+        const torch::Tensor size =
+            (kMove * root_mean_squares(x) / root_mean_squares(column)).to(x.scalar_type());
         const torch::Tensor moved = residual(x + size * column, run.chunk) - r;
         column = moved / per_sample(size.flatten(), moved.dim());
       }
     }
-    result->append(std::move(columns), r);
+    result->append(columns, r);
   }
   return result;
 }

@@ -18,20 +18,26 @@ torch::Tensor rows_of(const torch::Tensor& tensor) {
   return tensor.detach().to(torch::kDouble).reshape({tensor.size(0), -1}).contiguous();
 }
 
+// [batch, tensors, size] float64.
+torch::Tensor stacked(const std::vector<torch::Tensor>& tensors) {
+  std::vector<torch::Tensor> rows;
+  for (const auto& tensor : tensors) rows.push_back(rows_of(tensor));
+  return torch::stack(rows, 1);
+}
+
 }  // namespace
 
 torch::Tensor inner_products(const torch::Tensor& left, const std::vector<torch::Tensor>& right) {
   const torch::NoGradGuard no_grad;
   const torch::Tensor wide = rows_of(left);
+  if (!wide.device().is_cpu()) {
+    return torch::bmm(stacked(right), wide.unsqueeze(2)).squeeze(2);
+  }
   const int64_t batch = wide.size(0), size = wide.size(1);
   const auto terms = static_cast<int64_t>(right.size());
   torch::Tensor products = torch::empty({batch, terms}, wide.options());
   for (int64_t k = 0; k < terms; ++k) {
     const torch::Tensor other = rows_of(right[static_cast<size_t>(k)]);
-    if (!wide.device().is_cpu()) {
-      products.select(1, k).copy_((wide * other).sum(1));
-      continue;
-    }
     const auto* a = wide.data_ptr<double>();
     const auto* b = other.data_ptr<double>();
     auto* out = products.data_ptr<double>() + k;
@@ -44,9 +50,7 @@ torch::Tensor inner_products(const torch::Tensor& left, const std::vector<torch:
 
 torch::Tensor gram_matrices(const std::vector<torch::Tensor>& columns) {
   const torch::NoGradGuard no_grad;
-  std::vector<torch::Tensor> rows;
-  for (const auto& column : columns) rows.push_back(rows_of(column));
-  const torch::Tensor all = torch::stack(rows, 1);  // [batch, columns, size]
+  const torch::Tensor all = stacked(columns);
   if (!all.device().is_cpu()) return torch::bmm(all, all.transpose(1, 2)).to(torch::kCPU);
   const int64_t batch = all.size(0), count = all.size(1), size = all.size(2);
   torch::Tensor grams = torch::empty({batch, count, count}, torch::kDouble);

@@ -124,18 +124,41 @@ TEST(SelfGuidedDistillation, ColumnsAreDerivatives) {
     check(changes.size() + column, step_coefficient_index(shape, 3, column));
   }
 
-  // Another solver's errors along these columns, and the run that is known already.
+  // Another solver's errors along these columns: its run is known but for the last step.
   Counts more;
   NsSolver other = solver;
   other.c.back()[1] += 0.1;
   const LinearModel moved = columns->against(other, &more);
-  EXPECT_EQ(more.forwards, 3 * 6);
+  EXPECT_EQ(more.forwards, 0);
   const double expected = residual(coefficients_of(other)).square().sum(1)[1].item<double>();
   EXPECT_NEAR(moved.samples[1].squared_error, expected, 1e-10 * expected);
-  more = {};
   const LinearModel last = objective.last_step(other, subset, &more);
   EXPECT_EQ(more.forwards, 0);
   EXPECT_NEAR(last.samples[1].squared_error, expected, 1e-10 * expected);
+}
+
+TEST(SelfGuidedDistillation, SolversAreRunAheadTogether) {
+  const GuidedProblem problem = guided_problem();
+  TensorObjectiveOptions options;
+  options.runs_ahead = true;
+  const TensorObjective ahead(problem.field, problem.validation, options);
+  const NsSolver one = some_solver();
+  NsSolver two = one;
+  two.c[1][0] += 0.1;
+  two.times[2] += 0.02;
+  Counts counts, unused;
+  ahead.run_ahead({one, two}, {4, 1, 7}, &counts);
+  EXPECT_EQ(counts.forwards, 2 * 3 * 6);
+  for (const NsSolver& solver : {one, two}) {
+    const LinearModel found = ahead.last_step(solver, {7, 1}, &counts);
+    const LinearModel expected = problem.objective(false).last_step(solver, {7, 1}, &unused);
+    for (size_t s = 0; s < 2; ++s) {
+      EXPECT_NEAR(found.samples[s].squared_error, expected.samples[s].squared_error,
+                  1e-10 * expected.samples[s].squared_error);
+      EXPECT_EQ(found.samples[s].products.size(), 1 + 4 + 2);
+    }
+  }
+  EXPECT_EQ(counts.forwards, 2 * 3 * 6);
 }
 
 TEST(SelfGuidedDistillation, TheFitSolvesForDifferencesToo) {

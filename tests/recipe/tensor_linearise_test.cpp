@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "bespoke/base/error.h"
 #include "bespoke/distill/direct.h"
 #include "bespoke/distill/fit.h"
 #include "bespoke/model/function_model.h"
@@ -23,6 +24,15 @@ using testing::small_problem;
 
 NsSolver rising_solver(const SchedulePtr& schedule) {
   return make_solver("dpm++2m", {4, schedule, "lambda-range:from=-2.5,to=4"});
+}
+
+// Another of the same shape.
+NsSolver start_like(const NsSolver& solver) {
+  NsSolver other = solver;
+  other.start_scale *= 0.98;
+  other.times[1] += 0.01;
+  other.b[0][0] *= 1.02;
+  return other;
 }
 
 std::vector<Change> changes_of(const NsSolver& solver, double difference, double time_difference) {
@@ -139,10 +149,11 @@ TEST(TensorLinearise, LaysTheResidualsOfAnotherSolverAgainstItsColumns) {
   const auto here = objective.linearise(solver, samples, changes, &counts);
   counts = {};
   const LinearModel same = here->against(solver, &counts);
-  EXPECT_EQ(counts.forwards, 3 * solver.nfe());
+  EXPECT_EQ(counts.forwards, 0);  // its run is known
   NsSolver other = solver;
   other.b[0][0] *= 1.01;
   const LinearModel moved = here->against(other, &counts);
+  EXPECT_EQ(counts.forwards, 3 * solver.nfe());
   const auto there = objective.linearise(other, samples, changes, &counts);
   for (size_t s = 0; s < samples.size(); ++s) {
     const auto& now = there->model().samples[s];
@@ -207,6 +218,124 @@ TEST(TensorLinearise, AsksTheModelNothingTwice) {
   EXPECT_NEAR(known.samples[1].squared_error, anew.samples[1].squared_error, 1e-12);
   objective.last_step(solver, {1, 2}, &counts);
   EXPECT_EQ(counts.forwards, 4 * 4 + 2 * 4);
+}
+
+void expect_near(const LinearModel& found, const LinearModel& expected) {
+  ASSERT_EQ(found.samples.size(), expected.samples.size());
+  for (size_t s = 0; s < expected.samples.size(); ++s) {
+    const auto& wanted = expected.samples[s];
+    EXPECT_NEAR(found.samples[s].squared_error, wanted.squared_error, 1e-10 * wanted.squared_error);
+    ASSERT_EQ(found.samples[s].products.size(), wanted.products.size());
+    for (size_t c = 0; c < wanted.products.size(); ++c) {
+      const double scale = std::sqrt(wanted.gram(c, c) * wanted.squared_error);
+      EXPECT_NEAR(found.samples[s].products[c], wanted.products[c], 1e-7 * scale) << c;
+    }
+  }
+}
+
+TensorObjectiveOptions running_ahead() {
+  TensorObjectiveOptions options;
+  options.runs_ahead = true;
+  return options;
+}
+
+// One run answers all questions about its samples, as they are answered one by one.
+TEST(TensorRunAhead, AnswersWhatIsAskedAboutSomeOfTheSamples) {
+  const Problem problem = small_problem(vp_schedule(), Prediction::noise);
+  const NsSolver solver = rising_solver(problem.model->schedule());
+  const auto changes = changes_of(solver, 1e-6, 1e-5);
+  const TensorObjective plain = testing::validation_objective(problem);
+  const TensorObjective ahead = testing::validation_objective(problem, running_ahead());
+  Counts spent, counts, unused;
+  const auto earlier = ahead.linearise(start_like(solver), {20, 21}, changes, &unused);
+  const auto same_earlier = plain.linearise(start_like(solver), {20, 21}, changes, &unused);
+  ahead.run_ahead({solver}, {5, 9, 0, 21, 20}, &spent);
+  EXPECT_EQ(spent.forwards, 5 * 4);
+  const auto here = ahead.linearise(solver, {0, 9}, changes, &counts);
+  EXPECT_EQ(counts.forwards, 2 * (16 + 20 + 4));  // the changes alone
+  expect_near(here->model(), plain.linearise(solver, {0, 9}, changes, &unused)->model());
+  counts = {};
+  expect_near(ahead.last_step(solver, {9, 5}, &counts), plain.last_step(solver, {9, 5}, &unused));
+  const auto found = ahead.against(solver, {earlier.get()}, &counts);
+  ASSERT_TRUE(found.front().has_value());
+  expect_near(*found.front(), same_earlier->against(solver, &unused));
+  NsSolver refitted = solver;  // the same velocities
+  refitted.a.back() *= 1.1;
+  expect_near(ahead.last_step(refitted, {5, 0}, &counts),
+              plain.last_step(refitted, {5, 0}, &unused));
+  EXPECT_EQ(counts.forwards, 0);
+  ahead.last_step(solver, {5, 6}, &counts);
+  EXPECT_EQ(counts.forwards, 2 * 4);
+}
+
+TEST(TensorRunAhead, RunsSeveralSolversInOneBatch) {
+  const Problem problem = small_problem();
+  const NsSolver one = rising_solver(problem.model->schedule()), two = start_like(one);
+  int batches = 0;
+  const auto counting = function_field(
+      [&](const torch::Tensor& x, const torch::Tensor& t, const Conditions& conditions) {
+        ++batches;
+        EXPECT_EQ(x.size(0), 6);
+        return problem.field->velocity(x, t, conditions);
+      });
+  const TensorObjective ahead(counting, problem.validation, running_ahead());
+  const TensorObjective plain = testing::validation_objective(problem);
+  Counts counts, unused;
+  ahead.run_ahead({one, two}, {1, 2, 3}, &counts);
+  EXPECT_EQ(batches, 4);
+  EXPECT_EQ(counts.forwards, 2 * 3 * 4);
+  for (const NsSolver& solver : {two, one}) {
+    expect_near(ahead.last_step(solver, {1, 2, 3}, &counts),
+                plain.last_step(solver, {1, 2, 3}, &unused));
+  }
+  EXPECT_EQ(batches, 4);
+  EXPECT_EQ(counts.forwards, 2 * 3 * 4);
+}
+
+// What does not fit into a batch is asked about in turn, and so is a solver that is not finite.
+TEST(TensorRunAhead, LeavesAloneWhatItCannotRun) {
+  const Problem problem = small_problem();
+  const NsSolver solver = rising_solver(problem.model->schedule());
+  NsSolver broken = solver;
+  broken.b[1][0] = std::numeric_limits<double>::infinity();
+  TensorObjectiveOptions options = running_ahead();
+  options.device_batch = 5;
+  const TensorObjective ahead(problem.field, problem.validation, options);
+  Counts counts;
+  ahead.run_ahead({solver, solver}, {1, 2, 3}, &counts);
+  EXPECT_EQ(counts.forwards, 0);
+  ahead.run_ahead({solver, broken}, {1, 2}, &counts);
+  const int64_t spent = counts.forwards;
+  EXPECT_GT(ahead.last_step(solver, {1, 2}, &counts).samples[1].squared_error, 0);
+  EXPECT_EQ(counts.forwards, spent);
+  EXPECT_THROW(ahead.last_step(broken, {1, 2}, &counts), Error);
+}
+
+// A distillation finds the same solver, with fewer calls and in fewer batches.
+TEST(TensorRunAhead, ChangesNoDistillation) {
+  const Problem problem = small_problem();
+  const auto distilled = [&](const TensorObjectiveOptions& objective, int64_t* batches) {
+    const auto counting = function_field(
+        [&](const torch::Tensor& x, const torch::Tensor& t, const Conditions& conditions) {
+          ++*batches;
+          return problem.field->velocity(x, t, conditions);
+        });
+    DistillOptions options;
+    options.nfe = 4;
+    options.method = Method::direct;
+    options.iterations = 4;
+    options.direct.batch = 8;
+    options.field = {Prediction::velocity, fm_ot_schedule(), 0};
+    options.starts = {{"midpoint", testing::start_solver("midpoint", 4)}};
+    return distill(TensorObjective(counting, problem.training, objective),
+                   TensorObjective(counting, problem.validation, objective), options);
+  };
+  int64_t usual_batches = 0, batches = 0;
+  const DistillSummary usual = distilled({}, &usual_batches);
+  const DistillSummary ahead = distilled(running_ahead(), &batches);
+  EXPECT_NEAR(ahead.validation_psnr, usual.validation_psnr, 1e-3);
+  EXPECT_LT(ahead.training.forwards, usual.training.forwards);
+  EXPECT_LT(batches, 0.8 * static_cast<double>(usual_batches));
 }
 
 TEST(TensorFit, RunsOnTheReferencesOwnTrajectories) {

@@ -63,8 +63,8 @@ class Linearisation {
   // changed, then those of the last step's coefficients (a_{n-1}, b_{n-1,0} ..., c_{n-1,0} ...).
   virtual const LinearModel& model() const = 0;
 
-  // What another solver misses by, along the same columns, from n forwards a sample: a solver
-  // nearby has other residuals and, nearly, the same columns.
+  // What another solver misses by, along the same columns, from n forwards a sample unless its run
+  // is known: a solver nearby has other residuals and, nearly, the same columns.
   virtual LinearModel against(const NsSolver& solver, Counts* counts) const = 0;
 };
 
@@ -115,6 +115,12 @@ class Objective {
   // not finite on the samples of one.
   virtual std::vector<std::optional<LinearModel>> against(
       const NsSolver& solver, const std::vector<const Linearisation*>& all, Counts* counts) const;
+
+  // Says that these solvers, of one shape, will be asked about on these samples, for who can run
+  // them all in one batch; the questions themselves then cost nothing but their changes. Changes no
+  // answer. Unless it is overridden nothing is done.
+  virtual void run_ahead(const std::vector<NsSolver>& solvers, const std::vector<int64_t>& subset,
+                         Counts* counts) const;
 
   // The loss on `subset` and its exact gradient. Needs gradients of the model.
   virtual LossGradient loss_gradient(const NsSolver& solver, const std::vector<int64_t>& subset,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "bespoke/distill/objective.h"
@@ -19,6 +20,9 @@ using Decode = std::function<torch::Tensor(const torch::Tensor&)>;
 struct TensorObjectiveOptions {
   Decode decode;
   int64_t device_batch = 64;  // samples given to the model at once
+  // Whether run_ahead runs solvers ahead, as far as they fit into one batch: for devices on which a
+  // large batch costs less than several small ones.
+  bool runs_ahead = false;
 };
 
 // Some samples of the pairs, together on the device.
@@ -51,6 +55,8 @@ class TensorObjective : public Objective {
   std::unique_ptr<StepwiseRun> begin_run(const SolverShape& shape,
                                          const std::vector<int64_t>& subset,
                                          Counts* counts) const override;
+  void run_ahead(const std::vector<NsSolver>& solvers, const std::vector<int64_t>& subset,
+                 Counts* counts) const override;
   std::vector<std::optional<LinearModel>> against(const NsSolver& solver,
                                                   const std::vector<const Linearisation*>& all,
                                                   Counts* counts) const override;
@@ -68,13 +74,15 @@ class TensorObjective : public Objective {
   void for_each_chunk(const std::vector<int64_t>& subset,
                       const std::function<void(const SampleChunk&, int64_t begin)>& work) const;
   torch::Tensor decode(const torch::Tensor& x) const;
-  // Of the samples at the end of a solver's run, on the CPU.
+  // Of the samples at the end of a solver's run.
   torch::Tensor residuals(const NsSolver& solver, const std::vector<int64_t>& subset,
                           Counts* counts) const;
   torch::Tensor residual(const torch::Tensor& x, const SampleChunk& chunk) const;
-  std::shared_ptr<const PlainRuns> plain_runs(const NsSolver& solver,
-                                              const std::vector<int64_t>& subset,
-                                              Counts* counts) const;
+  // Runs on some samples, in batches: made now, or those last made.
+  PlainRuns plain_runs(const NsSolver& solver, const std::vector<int64_t>& subset,
+                       Counts* counts) const;
+  std::optional<PlainRuns> known_runs(const NsSolver& solver,
+                                      const std::vector<int64_t>& subset) const;
   std::vector<torch::Tensor> changed_columns(const NsSolver& solver, const PlainRun& run,
                                              const std::vector<Change>& changes,
                                              Counts* counts) const;
@@ -84,10 +92,13 @@ class TensorObjective : public Objective {
   TensorObjectiveOptions options_;
   torch::Tensor targets_;  // decode(x1)
 
-  // The runs last asked for: the next question is often about the same.
-  mutable NsSolver latest_solver_;
-  mutable std::vector<int64_t> latest_subset_;
-  mutable std::shared_ptr<const PlainRuns> latest_runs_;
+  // The runs last made: the next question is often about the same. Those made ahead are one batch.
+  struct KnownRuns {
+    NsSolver solver;
+    std::vector<int64_t> subset;
+    PlainRuns runs;
+  };
+  mutable std::vector<KnownRuns> known_;
 };
 
 }  // namespace bespoke
