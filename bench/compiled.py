@@ -98,6 +98,19 @@ def write_fused(module, card_path, folder):
     return path
 
 
+def write_package(module, folder, dtype):
+    """The card of the module's package in the folder, compiled unless it is there: it takes minutes."""
+    path = folder / f"{dtype}.json"
+    if not path.is_file():
+        export_model(module, path, format="aotinductor", device="cuda", dtype=dtype, **CARD)
+    return path
+
+
+def make_module():
+    torch.manual_seed(0)
+    return Transformer().eval()
+
+
 def check_same(program, cards, dtype):
     """Ends the benchmark where the samples of the cards differ by more than rounding."""
     drawn = [program.sample(card, count=32, batch=16, nfe=STEPS, solver="euler",
@@ -111,7 +124,7 @@ def check_same(program, cards, dtype):
 
 def time_batches(program, cards, dtype, batches):
     for batch in batches:
-        count = max(60, 8000 // batch)  # seconds, beside which the first calls matter little
+        count = max(60, 2000 // batch)  # seconds, beside which the first calls matter little
         seconds = {name: program.seconds_per_batch(card, batch, count, dtype=dtype)
                    for name, card in cards.items()}
         package = seconds["package"]
@@ -131,15 +144,16 @@ def main():
     parser.add_argument("--bespoke", type=Path, default=ROOT / "build/release/bespoke")
     parser.add_argument("--dtypes", nargs="+", choices=TOLERANCES, default=["tf32", "bf16"])
     parser.add_argument("--batches", nargs="+", type=int, default=[1, 8, 64, 256])
+    parser.add_argument("--packages", type=Path, help="a folder that keeps the packages")
     options = parser.parse_args()
     if not torch.cuda.is_available():
         fail("no GPU here: these figures are about one")
     if not options.bespoke.is_file():
         fail(f"{options.bespoke} is not built; run ./dev build or give --bespoke")
-    torch.manual_seed(0)
-    module = Transformer().eval()
+    module = make_module()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        packages = options.packages or folder
         program = Program(options.bespoke, folder)
         script = export_model(module, folder / "script.json", quiet=True, **CARD).card
         fused = write_fused(module, script, folder)
@@ -147,13 +161,12 @@ def main():
               f"{program.run('--version').strip()}, "
               f"{sum(each.numel() for each in module.parameters()) / 1e6:.1f} M parameters")
         for dtype in options.dtypes:
-            package = export_model(module, folder / f"{dtype}.json", format="aotinductor",
-                                   device="cuda", dtype=dtype, **CARD).card
-            cards = {"TorchScript": script, "fused": fused, "package": package}
+            cards = {"TorchScript": script, "fused": fused,
+                     "package": write_package(module, packages, dtype)}
             check_same(program, cards, dtype)
             print(f"{'':<27}" + "".join(f"{each:>16}" for each in cards) + "  times the package's")
             time_batches(program, cards, dtype, options.batches)
-        distil(program, folder / f"{options.dtypes[0]}.json", options.dtypes[0])
+        distil(program, write_package(module, packages, options.dtypes[0]), options.dtypes[0])
 
 
 if __name__ == "__main__":

@@ -1,7 +1,11 @@
 """A PyTorch module as an AOTInductor package (.pt2): compiled code that Bespoke runs by itself."""
 
 import contextlib
+import os
 import re
+import signal
+import subprocess
+import sys
 from typing import NamedTuple
 
 import torch
@@ -85,20 +89,47 @@ def write_package(module, example, path, names, target):
                                    dynamic_shapes={"arguments": tuple({0: batch} for _ in example)})
     torch._inductor.aoti_compile_and_package(
         exported, package_path=str(path),
-        inductor_configs={"aot_inductor.metadata": _metadata(module, names, target)})
+        inductor_configs={"aot_inductor.metadata": _metadata(module, names, example, target)})
 
 
 def load_package(path):
-    """The network in a package, as a function of its arguments."""
+    """The network in a package, as a function of its arguments.
+
+    RuntimeError where the package crashes as it is loaded.
+    """
+    _load_elsewhere(path)
     loaded = torch._inductor.aoti_load_package(str(path))
     return lambda *arguments: loaded(arguments)
 
 
-def _metadata(module, names, target):
+_LOAD = "import sys, torch; torch._inductor.aoti_load_package(sys.argv[1])"
+
+
+def _load_elsewhere(path):
+    """Loads it in a process of its own first: code that crashes takes its process with it."""
+    code = subprocess.run([sys.executable, "-c", _LOAD, str(path)], stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL).returncode
+    if code < 0:  # a signal; what else goes wrong is raised here as well
+        compiler = os.environ.get("CXX", "g++")
+        raise RuntimeError(
+            f"the package crashes when it is loaded ({signal.Signals(-code).name}), as those of a "
+            "compiler do that puts the C++ library into them; see that `"
+            f"{compiler} -print-file-name=libstdc++.so` finds a file, or set CXX to a compiler "
+            "for which it does")
+
+
+def _metadata(module, names, example, target):
     """What Bespoke must know before it loads the code (docs/model-card.md); AOTI takes text."""
-    return {"bespoke_dtype": target.dtype, "bespoke_arguments": ",".join(names),
+    return {"bespoke_dtype": target.dtype,
+            "bespoke_arguments": ",".join(map(_argument, names, example)),
             "bespoke_most_batch": str(MOST_BATCH),
             "bespoke_parameters": str(sum(each.numel() for each in module.parameters()))}
+
+
+def _argument(name, value):
+    """"x float32 3x32x32": the name, the type and the shape without the batch."""
+    words = [name, str(value.dtype).replace("torch.", ""), "x".join(map(str, value.shape[1:]))]
+    return " ".join(filter(None, words))
 
 
 class _Called(torch.nn.Module):

@@ -183,9 +183,10 @@ class _Exporter:
                        for times in _CHECKED_TIMES]
             try:
                 compiling.write_package(module, placed(tuned), path, names, target)
+                package = compiling.load_package(path)
             except Exception as error:
                 raise ExportError(f"the module cannot be compiled: {_brief(error)}") from error
-            difference = _compare(compiling.load_package(path), batches, "the package", bar)
+            difference = _compare(package, batches, "the package", bar)
         self.say(f"{type(module).__name__} compiled for {target.dtype} on {target.device}; largest "
                  f"relative difference to the eager module {difference:.1e}")
         return Export(path, path, "compile", difference, [])

@@ -2,12 +2,14 @@
 
 #include <ATen/Context.h>
 #include <caffe2/serialize/inline_container.h>
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <torch/version.h>
 
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/json_checks.h"
@@ -67,6 +69,39 @@ int64_t whole_fact(const json& metadata, const char* key, int64_t least,
   return value;
 }
 
+// As PyTorch calls them.
+constexpr std::pair<const char*, torch::ScalarType> kTypes[] = {{"float32", torch::kFloat},
+                                                                {"float64", torch::kDouble},
+                                                                {"bfloat16", torch::kBFloat16},
+                                                                {"float16", torch::kHalf},
+                                                                {"int64", torch::kLong}};
+
+const char* type_name(torch::ScalarType type) {
+  for (const auto& [name, known] : kTypes) {
+    if (known == type) return name;
+  }
+  return "another type";
+}
+
+// "x float32 3x32x32": a name, a type and a shape without the batch, which may be missing.
+PackageArgument argument_of(const std::string& text, const std::string& source) {
+  const std::vector<std::string> words = split(text, ' ');
+  for (const auto& [name, type] : kTypes) {
+    if (words.size() < 2 || words.size() > 3 || words[1] != name) continue;
+    PackageArgument argument{words[0], type, {}};
+    for (const std::string& size : words.size() > 2 ? split(words[2], 'x') : std::vector<std::string>()) {
+      argument.shape.push_back(read_checked(source, [&] { return parse_integer(size, source); }));
+    }
+    return argument;
+  }
+  throw bad_input("{}: bespoke_arguments has '{}', which is no argument; {}", source, text,
+                  kMakeOne);
+}
+
+std::string described(const std::string& name, torch::ScalarType type, torch::IntArrayRef shape) {
+  return fmt::format("{} of type {} and shape [{}]", name, type_name(type), fmt::join(shape, "x"));
+}
+
 std::string precision_name(torch::ScalarType type) {
   switch (type) {
     case torch::kDouble:
@@ -87,7 +122,9 @@ PackageFacts read_package_facts(const std::string& content, const std::string& s
   PackageFacts facts;
   facts.device = fact(metadata, "AOTI_DEVICE_KEY", source);
   facts.precision = fact(metadata, "bespoke_dtype", source);
-  facts.arguments = split(fact(metadata, "bespoke_arguments", source), ',');
+  for (const std::string& text : split(fact(metadata, "bespoke_arguments", source), ',')) {
+    facts.arguments.push_back(argument_of(text, source));
+  }
   facts.most_batch = whole_fact(metadata, "bespoke_most_batch", 1, source);
   facts.parameters = whole_fact(metadata, "bespoke_parameters", 0, source);
   return facts;
@@ -102,6 +139,25 @@ void check_package(const PackageFacts& facts, const NetworkOptions& options,
       "{0} was compiled for {1} on {2} and cannot run in {3} on {4}; run it in {1} on {2}, or "
       "compile the model again with bespoke-export --dtype {3} --device {4}",
       source, facts.precision, facts.device, precision, device);
+}
+
+void check_arguments(const PackageFacts& facts, const std::vector<torch::Tensor>& arguments) {
+  if (arguments.size() != facts.arguments.size()) {
+    throw bad_input("it was compiled for {} arguments, found {}", facts.arguments.size(),
+                    arguments.size());
+  }
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const PackageArgument& taken = facts.arguments[i];
+    std::vector<int64_t> shape = {arguments.front().size(0)};
+    shape.insert(shape.end(), taken.shape.begin(), taken.shape.end());
+    if (shape.front() <= facts.most_batch && arguments[i].scalar_type() == taken.type &&
+        arguments[i].sizes() == torch::IntArrayRef(shape)) {
+      continue;
+    }
+    throw bad_input("it was compiled for {} and batches up to {}, found {}",
+                    described(taken.name, taken.type, shape), facts.most_batch,
+                    described(taken.name, arguments[i].scalar_type(), arguments[i].sizes()));
+  }
 }
 
 std::unique_ptr<NetworkProgram> load_package(const std::filesystem::path& path,

@@ -30,6 +30,7 @@ class PackageProgram : public NetworkProgram {
   // On the current stream. The loader's own threads cannot be recorded as CUDA graphs: it waits for
   // an event after each call. So it has none, and callers take turns.
   torch::IValue run(const std::vector<torch::Tensor>& arguments) override {
+    check_arguments(facts_, arguments);
     const std::lock_guard<std::mutex> lock(mutex_);
     const torch::Device device = arguments.front().device();
     const c10::DeviceGuard on_device(device);
@@ -46,7 +47,9 @@ class PackageProgram : public NetworkProgram {
   }
 
   NetworkArguments arguments() const override {
-    return {facts_.arguments, facts_.arguments.size()};
+    NetworkArguments taken{{}, facts_.arguments.size()};
+    for (const PackageArgument& argument : facts_.arguments) taken.names.push_back(argument.name);
+    return taken;
   }
   int64_t parameter_count() const override { return facts_.parameters; }
   bool has_gradients() const override { return false; }

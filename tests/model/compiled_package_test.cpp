@@ -25,7 +25,7 @@ using testing::refusal;
 json metadata() {
   return {{"AOTI_DEVICE_KEY", "cpu"},
           {"bespoke_dtype", "fp32"},
-          {"bespoke_arguments", "x,time,y"},
+          {"bespoke_arguments", "x float32 3x32x32,time float32,y int64"},
           {"bespoke_most_batch", "1024"},
           {"bespoke_parameters", "1234"}};
 }
@@ -56,7 +56,13 @@ TEST(CompiledPackage, SaysWhatItWasCompiledFor) {
   const PackageFacts facts = read_package_facts(package(metadata()), "model.pt2");
   EXPECT_EQ(facts.device, "cpu");
   EXPECT_EQ(facts.precision, "fp32");
-  EXPECT_EQ(facts.arguments, (std::vector<std::string>{"x", "time", "y"}));
+  ASSERT_EQ(facts.arguments.size(), 3u);
+  EXPECT_EQ(facts.arguments[0].name, "x");
+  EXPECT_EQ(facts.arguments[0].type, torch::kFloat);
+  EXPECT_EQ(facts.arguments[0].shape, (std::vector<int64_t>{3, 32, 32}));
+  EXPECT_EQ(facts.arguments[2].name, "y");
+  EXPECT_EQ(facts.arguments[2].type, torch::kLong);
+  EXPECT_TRUE(facts.arguments[2].shape.empty());
   EXPECT_EQ(facts.most_batch, 1024);
   EXPECT_EQ(facts.parameters, 1234);
 }
@@ -81,6 +87,11 @@ TEST(CompiledPackage, IsRefusedWhereItDoesNotSay) {
   expect_part(refused(package(document)), "bespoke_most_batch");
   document["bespoke_most_batch"] = "0";
   expect_part(refused(package(document)), "bespoke_most_batch must be at least 1");
+  for (const char* odd : {"x", "x float8 3", "x float32 3xmany", "x float32 3 4", "x float32,"}) {
+    document = metadata();
+    document["bespoke_arguments"] = odd;
+    EXPECT_NE(refused(package(document)), "") << odd;
+  }
   const std::string whole = package(metadata());
   for (const std::string& content :
        {std::string(), std::string("no archive"), whole.substr(0, whole.size() / 2),
@@ -111,6 +122,25 @@ TEST(CompiledPackage, RunsOnlyAsItWasCompiled) {
   facts.precision = "tf32";
   EXPECT_EQ(refused(torch::kCPU, torch::kFloat), "");
   at::globalContext().setAllowTF32CuBLAS(false);
+}
+
+// Its code would read other numbers, or past their end.
+TEST(CompiledPackage, RunsOnlyOnWhatItsCodeReads) {
+  const PackageFacts facts = read_package_facts(package(metadata()), "model.pt2");
+  const auto refused = [&](std::vector<torch::Tensor> arguments) {
+    return refusal([&] { check_arguments(facts, arguments); });
+  };
+  const auto x = torch::zeros({2, 3, 32, 32}), t = torch::zeros({2});
+  const auto y = torch::zeros({2}, torch::kLong);
+  EXPECT_EQ(refused({x, t, y}), "");
+  EXPECT_EQ(refused({torch::zeros({2, 3, 64, 64}), t, y}),
+            "it was compiled for x of type float32 and shape [2x3x32x32] and batches up to 1024, "
+            "found x of type float32 and shape [2x3x64x64]");
+  expect_part(refused({x.to(torch::kDouble), t, y}), "found x of type float64");
+  expect_part(refused({x, t, y.to(torch::kInt)}), "found y of type another type");
+  expect_part(refused({x, torch::zeros({3}), y}), "found time of type float32 and shape [3]");
+  expect_part(refused({torch::zeros({1025, 3, 32, 32}), t, y}), "batches up to 1024");
+  expect_part(refused({x, t}), "it was compiled for 3 arguments, found 2");
 }
 
 class PackageFile : public ::testing::Test {

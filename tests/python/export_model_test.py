@@ -503,6 +503,20 @@ class Packages(Folder):
         self.assertEqual(target.put(torch.ones(2)).dtype, torch.bfloat16)
         self.assertEqual(target.put(torch.ones(2).long()).dtype, torch.int64)
 
+    def test_arguments_are_described_without_their_batch(self):
+        metadata = compiling._metadata(Plain(), ["x", "time", "y"],
+                                       (torch.zeros(2, 3, 8), torch.zeros(2).bfloat16(),
+                                        torch.zeros(2).long()), compiling.Target("cpu", "bf16"))
+        self.assertEqual(metadata["bespoke_arguments"], "x float32 3x8,time bfloat16,y int64")
+
+    def test_a_package_that_crashes_takes_no_one_with_it(self):
+        crashing = "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"
+        with mock.patch.object(compiling, "_LOAD", crashing), \
+                mock.patch.object(compiling, "write_package", lambda *_: None), \
+                mock.patch.object(compiling, "products_of", lambda _: contextlib.nullcontext()):
+            self.assert_refused(Plain(), "crashes when it is loaded (SIGSEGV)", "libstdc++.so",
+                                format="aotinductor")
+
     def test_a_package_that_is_not_the_module_is_refused(self):
         def write(module, example, path, names, target):
             self.assertEqual(names, ["x", "time"])

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <torch/types.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -11,14 +13,21 @@
 
 namespace bespoke::detail {
 
+// An argument as a package takes it.
+struct PackageArgument {
+  std::string name;
+  torch::ScalarType type;
+  std::vector<int64_t> shape;  // without the batch
+};
+
 // What an AOTInductor package (.pt2) says of itself. LibTorch writes the device. The rest is
 // written by bespoke-export, as metadata of the package: a compiled network does not check what it
 // is called on, and would read other numbers, or past their end.
 struct PackageFacts {
-  std::string device;                  // "cuda", "cpu"
-  std::string precision;               // "fp32", "tf32", "fp64", "bf16", "fp16"
-  std::vector<std::string> arguments;  // of forward
-  int64_t most_batch = 0;              // the largest batch it was compiled for
+  std::string device;                      // "cuda", "cpu"
+  std::string precision;                   // "fp32", "tf32", "fp64", "bf16", "fp16"
+  std::vector<PackageArgument> arguments;  // of forward
+  int64_t most_batch = 0;                  // the largest batch it was compiled for
   int64_t parameters = 0;
 };
 
@@ -31,6 +40,10 @@ PackageFacts read_package_facts(const std::string& content, const std::string& s
 // Inductor may write products of its own, which keep what was allowed when they were compiled.
 void check_package(const PackageFacts& facts, const NetworkOptions& options,
                    const std::string& source);
+
+// Throws bad input unless these are what its code reads: as many as it takes, of their shapes and
+// types, for one batch that it was compiled for.
+void check_arguments(const PackageFacts& facts, const std::vector<torch::Tensor>& arguments);
 
 // Loads the code of a package for a device. Null where this program's LibTorch cannot.
 using PackageOpener = std::function<std::unique_ptr<NetworkProgram>(
