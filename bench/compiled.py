@@ -2,7 +2,7 @@
 """What compiling a network brings: the program on one network as TorchScript and as a package.
 
     python3 bench/compiled.py                                # build/release/bespoke, minutes
-    python3 bench/compiled.py --dtypes bf16 --batches 1 256
+    python3 bench/compiled.py --dtypes bf16 --packages out/packages
 
 The network is a transformer on patches of 3 x 32 x 32 images (width 256, depth 8), with random
 weights: speed does not depend on them. TorchScript is there twice: as bespoke-export writes it,
@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from gpu import ROOT, STEPS, Program, fail  # first: it says where PyTorch is missing
+from gpu import ROOT, STEPS, Program, benchmark, fail  # first: it says where PyTorch is missing
 
 import torch
 from torch import nn
@@ -122,15 +122,18 @@ def check_same(program, cards, dtype):
             fail(f"{name} draws other samples in {dtype}, {TOLERANCES[dtype]:g} is allowed")
 
 
-def time_batches(program, cards, dtype, batches):
-    for batch in batches:
-        count = max(60, 2000 // batch)  # seconds, beside which the first calls matter little
-        seconds = {name: program.seconds_per_batch(card, batch, count, dtype=dtype)
-                   for name, card in cards.items()}
-        package = seconds["package"]
-        cells = "".join(f"{1e3 * value:13.2f} ms" for value in seconds.values())
-        ratios = "".join(f"{value / package:9.2f}" for value in seconds.values())
-        print(f"{STEPS} steps, batch {batch:4}, {dtype:<5}{cells}{ratios}", flush=True)
+def time_batches(program, cards, dtype):
+    """Milliseconds of a sample, all cards by turns in one process (bench/gpu_bench.cpp)."""
+    timed = program.folder / "cards.json"
+    benchmark(program, "gpu_cards", f"--benchmark_out={timed}", "--benchmark_out_format=json",
+              environment={"BESPOKE_BENCH_CARDS": ":".join(map(str, cards.values())),
+                           "BESPOKE_BENCH_DTYPE": dtype})
+    for row in json.loads(timed.read_text())["benchmarks"]:
+        ms = [row[f"ms_{k}"] for k in range(len(cards))]
+        cells = "".join(f"{value:13.2f} ms" for value in ms)
+        ratios = "".join(f"{value / ms[-1]:9.2f}" for value in ms)
+        batch = row["name"].split("/")[1]
+        print(f"{STEPS} steps, batch {batch:>4}, {dtype:<5}{cells}{ratios}", flush=True)
 
 
 def distil(program, card, dtype):
@@ -143,7 +146,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bespoke", type=Path, default=ROOT / "build/release/bespoke")
     parser.add_argument("--dtypes", nargs="+", choices=TOLERANCES, default=["tf32", "bf16"])
-    parser.add_argument("--batches", nargs="+", type=int, default=[1, 8, 64, 256])
     parser.add_argument("--packages", type=Path, help="a folder that keeps the packages")
     options = parser.parse_args()
     if not torch.cuda.is_available():
@@ -165,7 +167,7 @@ def main():
                      "package": write_package(module, packages, dtype)}
             check_same(program, cards, dtype)
             print(f"{'':<27}" + "".join(f"{each:>16}" for each in cards) + "  times the package's")
-            time_batches(program, cards, dtype, options.batches)
+            time_batches(program, cards, dtype)
         distil(program, write_package(module, packages, options.dtypes[0]), options.dtypes[0])
 
 

@@ -13,6 +13,7 @@ process (bench/gpu_bench.cpp), and of distillation runs of two lengths are subtr
 
 import argparse
 import json
+import os
 import re
 import statistics
 import subprocess
@@ -57,13 +58,6 @@ class Program:
                        "-o", self.folder / "samples", *words)
         seconds = float(re.search(r", ([0-9.]+) s\n", out).group(1))
         return seconds, read_safetensors(self.folder / "samples" / "samples.safetensors")
-
-    def seconds_per_batch(self, model, batch, batches, **options):
-        """Of a batch once the program is warm: what more batches take than few."""
-        few = 12
-        times = [self.sample(model, batch=batch, count=batch * n, nfe=STEPS, solver="euler",
-                             **options)[0] for n in (few, few + batches)]
-        return (times[1] - times[0]) / batches
 
 
 def read_safetensors(path):
@@ -128,13 +122,14 @@ def report(what, ours, theirs, bound):
           flush=True)
 
 
-def benchmark(program, name, *words):
+def benchmark(program, name, *words, environment={}):
     """What a benchmark in C++ prints."""
     bench = program.binary.parent / "bench/bespoke_bench"
     if not bench.is_file():
         fail(f"{bench} is not built; configure with -DBESPOKE_BENCH=ON")
     words = [str(bench), f"--benchmark_filter={name}", *words]
-    done = subprocess.run(words, capture_output=True, text=True)
+    done = subprocess.run(words, capture_output=True, text=True,
+                          env={**os.environ, **environment})
     if done.returncode != 0:
         fail(f"{' '.join(words)}: {done.stderr.strip()}")
     return done.stdout
@@ -148,7 +143,7 @@ def sampling(program):
 @torch.no_grad()
 def precision(program):
     """A call of the bare network by type and layout: milliseconds, and how far from float64."""
-    x, t, y = inputs(program.options.batch)
+    x, t, y = inputs(program.options.batch or 256)
     net = network(program.options.network)
     truth = net.double()(x.double(), t.double(), y)
     net = network(program.options.network)
@@ -210,7 +205,7 @@ def reference(program):
 
 @torch.no_grad()
 def distillation(program):
-    batch = 64
+    batch = program.options.batch or 64
     runs = []
     for iterations in (4, 16):
         folder = program.folder / f"run-{iterations}"
@@ -241,7 +236,8 @@ def main():
                         help="precision, distillation: TorchScript of 3x32x32 images, a time and "
                              "ten classes")
     parser.add_argument("--model", default="cifar10-fm-ot", help="distillation: the network's card")
-    parser.add_argument("--batch", type=int, default=256, help="precision: of a call")
+    parser.add_argument("--batch", type=int,
+                        help="samples of a call; precision: 256, distillation: 64")
     options = parser.parse_args()
     if not torch.cuda.is_available():
         fail("no GPU here: these figures are about one; ./dev bench measures on the CPU")

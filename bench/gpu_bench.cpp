@@ -7,9 +7,11 @@
 #include <torch/torch.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <functional>
 #include <vector>
 
+#include "bespoke/base/text.h"
 #include "bespoke/model/call_graphs.h"
 #include "bespoke/model/network.h"
 #include "bespoke/sample/in_batches.h"
@@ -35,10 +37,14 @@ double seconds_of(const Draw& draw) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// A network that comes with the sources, and a batch for it.
+std::string embedded(const std::string& name) {
+  return BESPOKE_SOURCE_DIR "/models/" + name + ".json";
+}
+
+// A network with ten classes, and a batch for it.
 struct Problem {
-  Problem(const std::string& name, int64_t batch)
-      : card(read_model_card(BESPOKE_SOURCE_DIR "/models/" + name + ".json")),
+  Problem(const std::string& path, int64_t batch)
+      : card(read_model_card(path)),
         noise(normal_noise(1, 0, batch, card.sample_shape).to(device, torch::kFloat)),
         classes((torch::arange(batch) % 10).to(device)) {}
 
@@ -48,9 +54,10 @@ struct Problem {
 };
 
 // Euler steps by the library.
-Draw by_library(const Problem& problem) {
+Draw by_library(const Problem& problem, torch::ScalarType dtype = torch::kFloat) {
   NetworkOptions options;
   options.device = problem.device;
+  options.dtype = dtype;
   const ModelPtr model = load_model(problem.card, options);
   SolverRequest request;
   request.nfe = kSteps;
@@ -96,7 +103,7 @@ Bare bare(const Problem& problem) {
 void gpu_sampling(benchmark::State& state, const std::string& name) {
   const torch::NoGradGuard no_grad;
   const int64_t batch = state.range(0);
-  const Problem problem(name, batch);
+  const Problem problem(embedded(name), batch);
   const Draw ours = by_library(problem);
   const Bare theirs = bare(problem);
   for (int i = 0; i < kWarmUps; ++i) ours();
@@ -122,7 +129,7 @@ void gpu_reference(benchmark::State& state) {
   constexpr int64_t kSamples = 2048, kBatch = 256;
   at::globalContext().setAllowTF32CuBLAS(false);
   at::globalContext().setAllowTF32CuDNN(false);
-  const Problem problem("cifar10-fm-ot", kSamples);
+  const Problem problem(embedded("cifar10-fm-ot"), kSamples);
   NetworkOptions options;
   options.device = problem.device;
   const ModelPtr model = load_model(problem.card, options);
@@ -137,6 +144,48 @@ void gpu_reference(benchmark::State& state) {
   for (auto unused : state) state.SetIterationTime(seconds_of([&] { return draw(kSamples); }));
   at::globalContext().setAllowTF32CuBLAS(true);
   at::globalContext().setAllowTF32CuDNN(true);
+}
+
+// Several cards of one network by turns, as bench/compiled.py has them compared: medians, as
+// counters named by their place in the list.
+void gpu_cards(benchmark::State& state, const std::vector<std::string>& cards,
+               torch::ScalarType dtype) {
+  const torch::NoGradGuard no_grad;
+  std::vector<Draw> draws;
+  for (const std::string& card : cards) {
+    draws.push_back(by_library(Problem(card, state.range(0)), dtype));
+    for (int i = 0; i < kWarmUps; ++i) draws.back()();
+  }
+  std::vector<std::vector<double>> seconds(cards.size());
+  for (auto unused : state) {
+    for (size_t k = 0; k < draws.size(); ++k) seconds[k].push_back(seconds_of(draws[k]));
+    state.SetIterationTime(seconds.front().back());
+  }
+  for (size_t k = 0; k < draws.size(); ++k) {
+    state.counters[fmt::format("ms_{}", k)] = 1e3 * median(seconds[k]);
+  }
+}
+
+// What the environment asks for: BESPOKE_BENCH_CARDS, with colons between, and
+// BESPOKE_BENCH_DTYPE, tf32 where there is none.
+void register_gpu_cards() {
+  const char* cards = std::getenv("BESPOKE_BENCH_CARDS");
+  if (cards == nullptr) return;
+  const char* asked = std::getenv("BESPOKE_BENCH_DTYPE");
+  const std::string dtype = asked == nullptr ? "tf32" : asked;
+  const torch::ScalarType type = dtype == "bf16"   ? torch::kBFloat16
+                                 : dtype == "fp16" ? torch::kHalf
+                                                   : torch::kFloat;
+  at::globalContext().setAllowTF32CuBLAS(dtype == "tf32");
+  at::globalContext().setAllowTF32CuDNN(dtype == "tf32");
+  benchmark::RegisterBenchmark("gpu_cards", gpu_cards, detail::split(cards, ':'), type)
+      ->Arg(1)
+      ->Arg(8)
+      ->Arg(64)
+      ->Arg(256)
+      ->Iterations(60)
+      ->UseManualTime()
+      ->Unit(benchmark::kMillisecond);
 }
 
 }  // namespace
@@ -158,6 +207,7 @@ void register_gpu_benchmarks() {
       ->Iterations(3)
       ->UseManualTime()
       ->Unit(benchmark::kMillisecond);
+  register_gpu_cards();
 }
 
 }  // namespace bespoke::bench

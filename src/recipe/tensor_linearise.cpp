@@ -67,6 +67,7 @@ class ChangedRuns {
       evaluate_rows(k, field);
       step(k);
     }
+    require_finite();
     std::vector<torch::Tensor> result;
     const auto parts = state_.chunk(static_cast<int64_t>(changes_.size()));
     for (size_t c = 0; c < changes_.size(); ++c) {
@@ -162,7 +163,13 @@ class ChangedRuns {
       step(k, begin, end);
       begin = end;
     }
-    if (torch::isfinite(rows(state_, 0, count)).all().item<bool>()) return;
+  }
+
+  // At the end, since a device is waited for: what is not finite stays so.
+  void require_finite() const {
+    if (torch::isfinite(state_).all().item<bool>()) return;
+    size_t k = first_of(0);
+    while (k + 1 < slopes_.size() && torch::isfinite(slopes_[k]).all().item<bool>()) ++k;
     throw Error(ErrorKind::diverged,
                 fmt::format("a run with one number changed a little is not finite after step {} of "
                             "{} (t = {})",

@@ -135,6 +135,36 @@ TEST(TensorLinearise, TakesVelocitiesOfAnyStrides) {
   EXPECT_EQ(plain.samples[1].products, same.samples[1].products);
 }
 
+// Finite at the solver's own times alone.
+TEST(TensorLinearise, SaysWhereAChangedRunIsNotFinite) {
+  const Problem problem = small_problem();
+  const NsSolver solver = rising_solver(problem.model->schedule());
+  const auto fragile = function_field(
+      [&](const torch::Tensor& x, const torch::Tensor& t, const Conditions& conditions) {
+        const torch::Tensor u = problem.field->velocity(x, t, conditions);
+        const auto moved = (t - solver.times[1]).abs().gt(1e-12) & (t - solver.times[2]).lt(-1e-12);
+        return torch::where((moved & t.gt(solver.times[0] + 1e-12)).unsqueeze(1),
+                            torch::full_like(u, std::nan("")), u);
+      });
+  const TensorObjective objective(fragile, problem.validation, {});
+  Counts counts;
+  const auto linearise = [&](int step) {
+    objective.linearise(solver, {0}, {{Change::What::time, step, 0, 1e-4}}, &counts);
+  };
+  EXPECT_NO_THROW(linearise(3));
+  for (const int step : {0, 1}) {
+    try {
+      linearise(step);
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::diverged);
+      EXPECT_NE(std::string(error.what()).find(fmt::format("after step {} of 4", step + 1)),
+                std::string::npos)
+          << error.what();
+    }
+  }
+}
+
 // Against the solver it was made for a linearisation says the same again; against another, what the
 // other misses by along the same columns: near enough, the gradient there.
 TEST(TensorLinearise, LaysTheResidualsOfAnotherSolverAgainstItsColumns) {
