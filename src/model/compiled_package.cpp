@@ -89,7 +89,8 @@ PackageArgument argument_of(const std::string& text, const std::string& source) 
   for (const auto& [name, type] : kTypes) {
     if (words.size() < 2 || words.size() > 3 || words[1] != name) continue;
     PackageArgument argument{words[0], type, {}};
-    for (const std::string& size : words.size() > 2 ? split(words[2], 'x') : std::vector<std::string>()) {
+    for (const std::string& size :
+         words.size() > 2 ? split(words[2], 'x') : std::vector<std::string>()) {
       argument.shape.push_back(read_checked(source, [&] { return parse_integer(size, source); }));
     }
     return argument;

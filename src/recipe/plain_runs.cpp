@@ -31,7 +31,8 @@ PlainRun run_alone(const NsSolver& solver, const Field& field, const SampleChunk
 // A number of each solver, for all of its samples: [solvers * samples].
 std::vector<double> for_all_samples(const std::vector<double>& of_solvers, int64_t samples) {
   std::vector<double> rows;
-  for (const double value : of_solvers) rows.insert(rows.end(), static_cast<size_t>(samples), value);
+  for (const double value : of_solvers)
+    rows.insert(rows.end(), static_cast<size_t>(samples), value);
   return rows;
 }
 

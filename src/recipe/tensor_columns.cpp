@@ -27,12 +27,21 @@ torch::Tensor combined(const std::vector<torch::Tensor>& terms,
   return result;
 }
 
-void append_samples(LinearModel& model, std::vector<torch::Tensor> columns,
+std::vector<torch::Tensor> alike(std::vector<torch::Tensor> tensors) {
+  for (auto& tensor : tensors) tensor = tensor.to(tensors.front().scalar_type());
+  return tensors;
+}
+
+void append_samples(LinearModel& model, const std::vector<torch::Tensor>& columns,
                     const torch::Tensor& residual) {
-  const size_t n = columns.size();
-  columns.push_back(residual);
+  append_samples(model, torch::stack(alike(columns), 1), residual);
+}
+
+void append_samples(LinearModel& model, const torch::Tensor& columns,
+                    const torch::Tensor& residual) {
+  const auto n = static_cast<size_t>(columns.size(1));
   model.size = static_cast<double>(residual.numel() / residual.size(0));
-  const torch::Tensor grams = gram_matrices(columns);
+  const torch::Tensor grams = gram_matrices(torch::cat(alike({columns, residual.unsqueeze(1)}), 1));
   const auto values = grams.accessor<double, 3>();
   for (int64_t s = 0; s < residual.size(0); ++s) {
     const auto at = [&](size_t i, size_t j) {
@@ -50,9 +59,8 @@ void append_samples(LinearModel& model, std::vector<torch::Tensor> columns,
 void replace_residuals(LinearModel::Sample* samples, const torch::Tensor& columns,
                        const torch::Tensor& residual) {
   const auto size = static_cast<size_t>(columns.size(1));
-  std::vector<torch::Tensor> others = columns.unbind(1);
-  others.push_back(residual);
-  const torch::Tensor products = inner_products(residual, others).to(torch::kCPU);
+  const torch::Tensor others = torch::cat(alike({columns, residual.unsqueeze(1)}), 1);
+  const torch::Tensor products = column_products(residual, others).to(torch::kCPU);
   const auto values = products.accessor<double, 2>();
   for (int64_t s = 0; s < residual.size(0); ++s) {
     LinearModel::Sample& sample = samples[s];

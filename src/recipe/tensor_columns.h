@@ -19,8 +19,14 @@ std::vector<torch::Tensor> columns_of(const PlainRun& run);
 torch::Tensor combined(const std::vector<torch::Tensor>& terms,
                        const std::vector<double>& coefficients);
 
-// Adds samples to `model`, from their columns and residuals, [batch, ...] each.
-void append_samples(LinearModel& model, std::vector<torch::Tensor> columns,
+// All in the type of the first.
+std::vector<torch::Tensor> alike(std::vector<torch::Tensor> tensors);
+
+// Adds samples to `model`, from their columns, [batch, columns, ...], and residuals, [batch, ...].
+void append_samples(LinearModel& model, const torch::Tensor& columns,
+                    const torch::Tensor& residual);
+// The same of columns [batch, ...].
+void append_samples(LinearModel& model, const std::vector<torch::Tensor>& columns,
                     const torch::Tensor& residual);
 
 // The same columns, [batch, columns, ...], with other residuals, [batch, ...], where they are: the

@@ -14,30 +14,28 @@ double dot(const double* left, const double* right, int64_t size) {
   return sum;
 }
 
-torch::Tensor rows_of(const torch::Tensor& tensor) {
-  return tensor.detach().to(torch::kDouble).reshape({tensor.size(0), -1}).contiguous();
-}
-
-// [batch, tensors, size] float64.
-torch::Tensor stacked(const std::vector<torch::Tensor>& tensors) {
-  std::vector<torch::Tensor> rows;
-  for (const auto& tensor : tensors) rows.push_back(rows_of(tensor));
-  return torch::stack(rows, 1);
+// [batch, numbers] or, with two leading dimensions, [batch, terms, numbers], float64.
+torch::Tensor wide_rows(const torch::Tensor& tensor, size_t leading = 1) {
+  std::vector<int64_t> shape(tensor.sizes().begin(), tensor.sizes().end());
+  shape.resize(leading);
+  shape.push_back(-1);
+  return tensor.detach().reshape(shape).to(torch::kDouble).contiguous();
 }
 
 }  // namespace
 
 torch::Tensor inner_products(const torch::Tensor& left, const std::vector<torch::Tensor>& right) {
   const torch::NoGradGuard no_grad;
-  const torch::Tensor wide = rows_of(left);
-  if (!wide.device().is_cpu()) {
-    return torch::bmm(stacked(right), wide.unsqueeze(2)).squeeze(2);
-  }
+  const torch::Tensor wide = wide_rows(left);
   const int64_t batch = wide.size(0), size = wide.size(1);
   const auto terms = static_cast<int64_t>(right.size());
   torch::Tensor products = torch::empty({batch, terms}, wide.options());
   for (int64_t k = 0; k < terms; ++k) {
-    const torch::Tensor other = rows_of(right[static_cast<size_t>(k)]);
+    const torch::Tensor other = wide_rows(right[static_cast<size_t>(k)]);
+    if (!wide.device().is_cpu()) {
+      products.select(1, k).copy_((wide * other).sum(1));
+      continue;
+    }
     const auto* a = wide.data_ptr<double>();
     const auto* b = other.data_ptr<double>();
     auto* out = products.data_ptr<double>() + k;
@@ -48,9 +46,15 @@ torch::Tensor inner_products(const torch::Tensor& left, const std::vector<torch:
   return products;
 }
 
-torch::Tensor gram_matrices(const std::vector<torch::Tensor>& columns) {
+torch::Tensor column_products(const torch::Tensor& left, const torch::Tensor& columns) {
+  if (left.device().is_cpu()) return inner_products(left, columns.unbind(1));
   const torch::NoGradGuard no_grad;
-  const torch::Tensor all = stacked(columns);
+  return torch::bmm(wide_rows(columns, 2), wide_rows(left).unsqueeze(2)).squeeze(2);
+}
+
+torch::Tensor gram_matrices(const torch::Tensor& columns) {
+  const torch::NoGradGuard no_grad;
+  const torch::Tensor all = wide_rows(columns, 2);
   if (!all.device().is_cpu()) return torch::bmm(all, all.transpose(1, 2)).to(torch::kCPU);
   const int64_t batch = all.size(0), count = all.size(1), size = all.size(2);
   torch::Tensor grams = torch::empty({batch, count, count}, torch::kDouble);

@@ -341,6 +341,23 @@ TEST(TensorRunAhead, LeavesAloneWhatItCannotRun) {
   EXPECT_THROW(ahead.last_step(broken, {1, 2}, &counts), Error);
 }
 
+TEST(TensorRunAhead, AnswersOnCudaAsOnTheCpu) {
+  if (!torch::cuda::is_available()) GTEST_SKIP() << "no CUDA device here";
+  const Problem problem = small_problem(vp_schedule(), Prediction::noise);
+  const NsSolver solver = rising_solver(problem.model->schedule()), other = start_like(solver);
+  const auto changes = changes_of(solver, 1e-6, 1e-5);
+  const TensorObjective here = testing::validation_objective(problem);
+  const TensorObjective there(problem.field, problem.validation.to(torch::kCUDA, torch::kDouble),
+                              running_ahead());
+  Counts counts;
+  there.run_ahead({solver, other}, {3, 8, 1}, &counts);
+  expect_near(there.last_step(other, {1, 8}, &counts), here.last_step(other, {1, 8}, &counts));
+  const auto found = there.linearise(solver, {3, 1}, changes, &counts);
+  const auto expected = here.linearise(solver, {3, 1}, changes, &counts);
+  expect_near(found->model(), expected->model());
+  expect_near(found->against(other, &counts), expected->against(other, &counts));
+}
+
 // A distillation finds the same solver, with fewer calls and in fewer batches.
 TEST(TensorRunAhead, ChangesNoDistillation) {
   const Problem problem = small_problem();

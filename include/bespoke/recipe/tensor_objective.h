@@ -83,9 +83,9 @@ class TensorObjective : public Objective {
                        Counts* counts) const;
   std::optional<PlainRuns> known_runs(const NsSolver& solver,
                                       const std::vector<int64_t>& subset) const;
-  std::vector<torch::Tensor> changed_columns(const NsSolver& solver, const PlainRun& run,
-                                             const std::vector<Change>& changes,
-                                             Counts* counts) const;
+  // Columns of x, [batch, columns, ...], as those of decode(x), whose residual is r.
+  torch::Tensor decoded_columns(const torch::Tensor& columns, const torch::Tensor& x,
+                                const SampleChunk& chunk, const torch::Tensor& r) const;
 
   std::shared_ptr<const Field> field_;
   Pairs pairs_;
