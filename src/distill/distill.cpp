@@ -242,10 +242,10 @@ class Distillation {
   // Of an iteration on so many samples, without those remembered and the judges.
   int64_t jacobian_forwards(int64_t batch) const {
     const SolverShape shape = family_->shape();
-    int64_t each = 2 * shape.calls();
+    int64_t each = int64_t{2} * shape.calls();
     for (int i = 0; i < shape.nfe; ++i) {
       const auto columns = static_cast<int64_t>(shape.columns(static_cast<size_t>(i)));
-      each += 2 * shape.calls_from(i) + columns * shape.calls_from(i + 1);
+      each += int64_t{2} * shape.calls_from(i) + columns * shape.calls_from(i + 1);
     }
     return std::min(training_.count(), batch) * each;
   }

@@ -156,7 +156,7 @@ class SharedRun : public StepwiseRun {
   LinearModel answered(const std::function<LinearModel()>& question) {
     return shared_model(team_, counts_, [&](Counts* spent) {
       spent_ = {};
-      const LinearModel model = run_ ? question() : LinearModel();
+      LinearModel model = run_ ? question() : LinearModel();
       *spent = spent_;
       return model;
     });

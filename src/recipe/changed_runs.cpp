@@ -195,8 +195,8 @@ torch::Tensor changes_of_end(const NsSolver& solver, const PlainRun& run,
                              int64_t most_rows, Counts* counts) {
   // Runs side by side take memory for every evaluation: that of so many batches.
   constexpr int64_t kBatches = 8;
-  const auto most = static_cast<size_t>(
-      std::max<int64_t>(1, kBatches * most_rows / run.x.front().size(0)));
+  const auto most =
+      static_cast<size_t>(std::max<int64_t>(1, kBatches * most_rows / run.x.front().size(0)));
   std::vector<int64_t> order(changes.size());
   std::iota(order.begin(), order.end(), 0);
   const auto change_at = [&](int64_t place) { return changes[static_cast<size_t>(place)]; };
@@ -212,13 +212,19 @@ torch::Tensor changes_of_end(const NsSolver& solver, const PlainRun& run,
     parts.push_back(ChangedRuns(solver, run, together, most_rows).columns(field, counts));
   }
   std::vector<int64_t> places(order.size());
-  for (size_t m = 0; m < order.size(); ++m) places[static_cast<size_t>(order[m])] = static_cast<int64_t>(m);
+  for (size_t m = 0; m < order.size(); ++m)
+    places[static_cast<size_t>(order[m])] = static_cast<int64_t>(m);
   return rows_of(torch::cat(parts), places);
 }
 
 torch::Tensor root_mean_squares(const torch::Tensor& x, int64_t leading) {
-  return x.flatten(leading).to(torch::kDouble).square().mean(-1).sqrt().clamp_min(1e-30).to(
-      torch::kCPU);
+  return x.flatten(leading)
+      .to(torch::kDouble)
+      .square()
+      .mean(-1)
+      .sqrt()
+      .clamp_min(1e-30)
+      .to(torch::kCPU);
 }
 
 }  // namespace bespoke::detail
