@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
@@ -106,10 +107,8 @@ class Field:
 
     def output(self, x: Array, times: Sequence[float], samples: Sequence[int]) -> Array:
         """What the callable predicts, guided; in micro-batches."""
-        size = self.batch or len(samples)
         parts = []
-        for begin in range(0, len(samples), size):
-            rows = slice(begin, begin + size)
+        for rows in even_parts(len(samples), self.batch or len(samples)):
             parts.append(self._guided(x[rows], list(times[rows]), list(samples[rows])))
         self.evaluations += len(samples)
         return parts[0] if len(parts) == 1 else self.arrays.concatenate(parts)
@@ -145,6 +144,12 @@ class Field:
         if self.on_calls is not None:
             self.on_calls(len(times))
         return f
+
+
+def even_parts(count: int, most: int) -> List[slice]:
+    """`count` rows in as few parts of at most `most` as can be, of nearly the same size."""
+    size = math.ceil(count / math.ceil(count / most))
+    return [slice(begin, min(count, begin + size)) for begin in range(0, count, size)]
 
 
 def _take(values: Any, samples: List[int]) -> Any:

@@ -6,14 +6,15 @@ answers about arrays are inner products, in float64.
 
 from __future__ import annotations
 
-from typing import Dict, List, Optional, Sequence, Tuple
+import itertools
+from typing import List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from bespoke import _core
 from bespoke.arrays import Array
 from bespoke.errors import DivergedError
-from bespoke.field import Field
+from bespoke.field import Field, even_parts
 from bespoke.sampling import Run, run_solver, step_coefficients
 from bespoke.trajectories import Trajectories
 
@@ -75,6 +76,22 @@ class Samples:
         return Columns(self, [(part, [*self._columns(run, solver, changes), *run.basis()],
                                self._residual(run, part)) for part, run in runs])
 
+    def against(self, solver: "_core.NsSolver", several: List["Columns"]) -> List[np.ndarray]:
+        """What the solver misses by along the columns of several linearisations, in one run.
+
+        Of each, the inner products of the residual with the columns and, last, with itself.
+        """
+        subset = [k for columns in several for k in columns.subset]
+        residuals = self.field.arrays.concatenate([
+            self._residual(run_solver(solver, self.field, *self._chosen(part), keep=False), part)
+            for part in self._parts(subset)])
+        answers, begin = [], 0
+        for columns in several:
+            end = begin + len(columns.subset)
+            answers.append(columns.products(residuals[begin:end]))
+            begin = end
+        return answers
+
     def begin(self, subset: List[int]) -> "Steps":
         """A solver in the making, along the true trajectories."""
         return Steps(self, subset)
@@ -90,19 +107,21 @@ class Samples:
         return run.x[-1] - self.field.arrays.take(self.targets, subset)
 
     def _columns(self, run: Run, solver: "_core.NsSolver", changes: List[Change]) -> List[Array]:
-        groups: Dict[int, List[int]] = {}
-        for number, change in enumerate(changes):
-            groups.setdefault(change[0], []).append(number)
-        most = max(1, (self.field.batch or len(changes) * len(run.samples)) // len(run.samples))
+        rows = self.field.batch or self.count
+        most = max(1, _BATCHES_SIDE_BY_SIDE * rows // len(run.samples))
+        # Those that early evaluations see first: they run side by side longest.
+        order = sorted(range(len(changes)), key=lambda number: changes[number][0])
         columns: List[Optional[Array]] = [None] * len(changes)
-        for first, members in groups.items():
-            for begin in range(0, len(members), most):
-                together = members[begin:begin + most]
-                changed = ChangedRuns(self.field, run, solver, first,
-                                      [changes[number] for number in together])
-                for number, column in zip(together, changed.columns()):
-                    columns[number] = column
+        for begin in range(0, len(order), most):
+            together = order[begin:begin + most]
+            runs = ChangedRuns(self.field, run, solver, [changes[k] for k in together], rows)
+            for number, column in zip(together, runs.columns()):
+                columns[number] = column
         return columns
+
+
+# Runs with one number changed take memory for every evaluation: that of so many batches.
+_BATCHES_SIDE_BY_SIDE = 8
 
 
 class Columns:
@@ -112,63 +131,102 @@ class Columns:
                  parts: List[Tuple[List[int], List[Array], Array]]) -> None:
         self._samples = samples
         self._arrays = samples.field.arrays
-        self._parts = [(part, columns) for part, columns, _ in parts]
+        self._parts = [(len(part), columns) for part, columns, _ in parts]
+        self.subset = [k for part, _, _ in parts for k in part]
         self.grams = np.concatenate([self._arrays.grams([*columns, residual])
                                      for _, columns, residual in parts])
 
     def against(self, solver: "_core.NsSolver") -> np.ndarray:
-        """Inner products of the solver's residual with the columns and, last, with itself."""
-        products = []
-        for part, columns in self._parts:
-            run = run_solver(solver, self._samples.field, *self._samples._chosen(part), keep=False)
-            residual = self._samples._residual(run, part)
-            products.append(self._arrays.products(residual, [*columns, residual]))
+        """Samples.against of these alone."""
+        return self._samples.against(solver, [self])[0]
+
+    def products(self, residual: Array) -> np.ndarray:
+        """Inner products of a residual of its samples with the columns and, last, with itself."""
+        products, begin = [], 0
+        for count, columns in self._parts:
+            rows = residual[begin:begin + count]
+            products.append(self._arrays.products(rows, [*columns, rows]))
+            begin += count
         return np.concatenate(products)
 
 
+class _Group:
+    """Changes that the same evaluation sees first: their states and slopes, change by change."""
+
+    def __init__(self, changes: List[Change], state: Array, sizes: Sequence[Array]) -> None:
+        self.first = changes[0][0]
+        self.changes = changes
+        self.sizes = sizes
+        self.state = state
+        self.start = state if self.first == 0 else None
+        self.slopes: List[Array] = []
+
+
 class ChangedRuns:
-    """Some changes first seen by the same evaluation, side by side in one batch.
+    """Some changes, side by side: what an evaluation sees of them is one batch, or a few even ones.
 
     Only differences to the plain run are kept: they lose nothing to the rounding of the states.
     """
 
-    def __init__(self, field: Field, run: Run, solver: "_core.NsSolver", first: int,
-                 changes: List[Change]) -> None:
+    def __init__(self, field: Field, run: Run, solver: "_core.NsSolver", changes: List[Change],
+                 most_rows: int) -> None:
+        """The changes are in the order of the evaluations that see them first."""
         self._field = field
         self._run = run
         self._solver = solver
-        self._first = first
-        self._changes = changes
+        self._most = max(1, most_rows // len(run.samples))
+        self._groups = [self._begin(list(members))
+                        for _, members in itertools.groupby(changes, key=lambda change: change[0])]
 
     def columns(self) -> List[Array]:
         """The change of x_n for a unit of each number changed."""
-        arrays, solver, count = self._field.arrays, self._solver, len(self._run.samples)
-        moves, sizes = zip(*[self._move(change) for change in self._changes])
-        state = arrays.concatenate(moves)
-        start = state if self._first == 0 else None
-        slopes: List[Array] = []
-        samples = self._run.samples * len(self._changes)
-        for k in range(self._first, solver.nfe):
-            x = self._repeated(self._run.x[k]) + state
-            u = self._field.velocity(x, self._times(k), samples)
-            slopes.append(arrays.cast(u, x) - self._repeated(arrays.cast(self._run.u[k], x)))
-            terms, coefficients = list(slopes), list(solver.b[k][self._first:])
-            if start is not None:
-                terms.append(start)
-                coefficients.append(solver.a[k])
-            state = arrays.combine(coefficients, terms, state)
-            if not arrays.is_finite(state):
-                raise DivergedError("a run with one number changed a little is not finite after "
-                                    f"step {k + 1} of {solver.nfe} (t = {solver.times[k]:.6g})")
-        return [state[c * count:(c + 1) * count] / size for c, size in enumerate(sizes)]
+        for k in range(self._groups[0].first, self._solver.nfe):
+            under_way = [group for group in self._groups if group.first <= k]
+            slopes, begin = self._slopes(k, under_way), 0
+            for group in under_way:
+                end = begin + len(group.changes) * len(self._run.samples)
+                group.slopes.append(slopes[begin:end])
+                self._step(k, group)
+                begin = end
+        count = len(self._run.samples)
+        return [group.state[c * count:(c + 1) * count] / size
+                for group in self._groups for c, size in enumerate(group.sizes)]
 
-    def _repeated(self, x: Array) -> Array:
-        return self._field.arrays.concatenate([x] * len(self._changes))
+    def _begin(self, changes: List[Change]) -> _Group:
+        moves, sizes = zip(*[self._move(change) for change in changes])
+        return _Group(changes, self._field.arrays.concatenate(moves), sizes)
+
+    def _slopes(self, k: int, groups: List[_Group]) -> Array:
+        """How what the field returns differs from what it did in the plain run."""
+        arrays, count = self._field.arrays, len(self._run.samples)
+        state = arrays.concatenate([group.state for group in groups])
+        times = [time for group in groups for time in self._times(k, group)]
+        parts = []
+        for changes in even_parts(len(times), self._most):
+            rows = slice(changes.start * count, changes.stop * count)
+            copies = changes.stop - changes.start
+            x = arrays.concatenate([self._run.x[k]] * copies) + state[rows]
+            u = self._field.velocity(x, [t for t in times[changes] for _ in range(count)],
+                                     self._run.samples * copies)
+            before = arrays.cast(self._run.u[k], x)
+            parts.append(arrays.cast(u, x) - arrays.concatenate([before] * copies))
+        return parts[0] if len(parts) == 1 else arrays.concatenate(parts)
+
+    def _step(self, k: int, group: _Group) -> None:
+        terms, coefficients = list(group.slopes), list(self._solver.b[k][group.first:])
+        if group.start is not None:
+            terms.append(group.start)
+            coefficients.append(self._solver.a[k])
+        group.state = self._field.arrays.combine(coefficients, terms, group.state)
+        if not self._field.arrays.is_finite(group.state):
+            raise DivergedError("a run with one number changed a little is not finite after "
+                                f"step {k + 1} of {self._solver.nfe} "
+                                f"(t = {self._solver.times[k]:.6g})")
 
     def _move(self, change: Change) -> Tuple[Array, Array]:
         """How a change moves the state at its first evaluation, and by how much its number."""
-        arrays, x = self._field.arrays, self._run.x[self._first]
-        _, what, column, size = change
+        first, what, column, size = change
+        arrays, x = self._field.arrays, self._run.x[first]
         if what == "time":
             return x * 0, size
         if what == "start_scale":
@@ -179,11 +237,11 @@ class ChangedRuns:
             sizes / _safe(arrays.root_mean_squares(direction)), x), x)
         return direction * step, step
 
-    def _times(self, k: int) -> List[float]:
-        count, t = len(self._run.samples), self._solver.times[k]
-        moved = [t + size if k == self._first and what == "time" else t
-                 for _, what, _, size in self._changes]
-        return [time for time in moved for _ in range(count)]
+    def _times(self, k: int, group: _Group) -> List[float]:
+        """Of each change."""
+        t = self._solver.times[k]
+        return [t + size if k == group.first and what == "time" else t
+                for _, what, _, size in group.changes]
 
 
 class Steps:

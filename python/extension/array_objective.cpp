@@ -129,8 +129,12 @@ class ArrayObjective::Columns : public Linearisation {
   const LinearModel& model() const override { return model_; }
 
   LinearModel against(const NsSolver& solver, Counts* counts) const override {
-    const auto products = objective_.counted(
-        counts, [&] { return columns_.attr("against")(solver).cast<InnerProducts>(); });
+    return against(objective_.counted(
+        counts, [&] { return columns_.attr("against")(solver).cast<InnerProducts>(); }));
+  }
+
+  // With the inner products of the columns, and, last, the residual with another residual.
+  LinearModel against(const InnerProducts& products) const {
     const auto values = products.unchecked<2>();
     LinearModel moved = model_;
     for (py::ssize_t s = 0; s < values.shape(0); ++s) {
@@ -142,11 +146,35 @@ class ArrayObjective::Columns : public Linearisation {
     return moved;
   }
 
+  const py::object& columns() const { return columns_; }
+
  private:
   const ArrayObjective& objective_;
   py::object columns_;
   LinearModel model_;
 };
+
+std::vector<std::optional<LinearModel>> ArrayObjective::against(
+    const NsSolver& solver, const std::vector<const Linearisation*>& all, Counts* counts) const {
+  py::list several;
+  for (const Linearisation* each : all)
+    several.append(static_cast<const Columns*>(each)->columns());
+  if (all.empty()) return {};
+  std::vector<InnerProducts> products;
+  try {
+    products = counted(counts, [&] {
+      return samples_.attr("against")(solver, several).cast<std::vector<InnerProducts>>();
+    });
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::diverged) throw;
+    return Objective::against(solver, all, counts);
+  }
+  std::vector<std::optional<LinearModel>> models;
+  for (size_t k = 0; k < all.size(); ++k) {
+    models.push_back(static_cast<const Columns*>(all[k])->against(products[k]));
+  }
+  return models;
+}
 
 std::unique_ptr<Linearisation> ArrayObjective::linearise(const NsSolver& solver,
                                                          const std::vector<int64_t>& subset,

@@ -59,6 +59,9 @@ class ArrayObjective : public Objective {
   std::unique_ptr<StepwiseRun> begin_run(const SolverShape& shape,
                                          const std::vector<int64_t>& subset,
                                          Counts* counts) const override;
+  std::vector<std::optional<LinearModel>> against(const NsSolver& solver,
+                                                  const std::vector<const Linearisation*>& all,
+                                                  Counts* counts) const override;
   std::unique_ptr<Linearisation> linearise(const NsSolver& solver,
                                            const std::vector<int64_t>& subset,
                                            const std::vector<Change>& changes,

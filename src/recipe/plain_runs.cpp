@@ -130,10 +130,14 @@ std::optional<TensorObjective::PlainRuns> TensorObjective::known_runs(
     PlainRuns runs;
     if (known.subset == subset) {
       runs = known.runs;
-    } else {
+    } else if (options_.runs_ahead && known.runs.size() == 1) {
+      // Elsewhere a run that goes on must find what an unbroken one had, to the bit, and a
+      // network's answer about a sample may depend on those beside it.
       const auto positions = positions_in(known.subset, subset);
-      if (positions.empty() || known.runs.size() != 1) continue;
+      if (positions.empty()) continue;
       runs = {rows_of_run(known.runs.front(), positions)};
+    } else {
+      continue;
     }
     if (known.solver == solver) return runs;
     for (PlainRun& run : runs) {

@@ -24,6 +24,8 @@ except ImportError as error:
 import bespoke
 from bespoke import Error, Schedule, Solver
 from bespoke import progress as progress_module
+from bespoke.field import Field
+from bespoke.samples import Samples
 from mixtures import Counted, Mixture, two_gaussians
 
 try:
@@ -337,6 +339,35 @@ class Methods(unittest.TestCase):
                 self.assertEqual(result.ending, "forwards")
         self.assertIn("500 calls do not suffice for an iteration", result.note)
         self.assertEqual(result.iterations, 0)
+
+    def test_questions_reach_the_model_in_few_even_batches(self):
+        batches = []
+
+        def field(t, x):
+            batches.append(len(x))
+            return two_gaussians(t, x)
+
+        for batch, most in ((None, 10), (7, 7)):
+            samples = Samples(Field(field, self.noise, batch=batch), self.noise[:10], range(10),
+                              self.noise[:10])
+            named = Solver.named("dpm++2m/lambda-range:from=-2,to=3", 4)
+            solver = bespoke._core.NsSolver(named.times, named.a, named.b, 1.0)
+            runs = samples.run(solver, [0, 3])
+            changes = [(i, "time", 0, 0.01) for i in range(4)]
+            changes += [(i + 1, "coefficient", j, 0.01) for i in range(3) for j in range(i + 2)]
+            batches.clear()
+            columns = samples.linearise(runs, solver, changes[::-1])
+            seen = [2 * sum(first <= k for first, *_ in changes) for k in range(4)]
+            self.assertEqual(sum(batches), sum(seen))
+            self.assertLessEqual(max(batches), most)
+            self.assertEqual(len(batches), sum(-(-rows // (most // 2 * 2)) for rows in seen))
+            other = samples.linearise(samples.run(solver, [5, 1, 4]), solver, changes)
+            batches.clear()
+            together = samples.against(solver, [columns, other])
+            self.assertEqual(batches, [5] * 4)
+            for alone, found in zip((columns, other), together):
+                np.testing.assert_allclose(found, alone.against(solver), rtol=1e-9, atol=1e-12)
+                np.testing.assert_allclose(found, alone.grams[:, -1], rtol=1e-9, atol=1e-12)
 
     def test_a_problem_draws_its_samples_once(self):
         field = Counted(two_gaussians)
