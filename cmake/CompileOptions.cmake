@@ -41,3 +41,11 @@ function(bespoke_unity target batch)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${BESPOKE_UNITY}
                                              UNITY_BUILD_BATCH_SIZE ${batch})
 endfunction()
+
+# Where nothing is hot, and waiting for the compiler is what costs. GCC 13 refuses a precompiled header
+# of another level, and any GCC one of none.
+function(bespoke_quick_to_build target)
+  target_compile_options(
+    ${target}
+    PRIVATE $<$<AND:$<NOT:$<CONFIG:Debug>>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-O1>)
+endfunction()

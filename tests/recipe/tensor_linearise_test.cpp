@@ -248,6 +248,10 @@ TEST(TensorLinearise, AsksTheModelNothingTwice) {
   EXPECT_NEAR(known.samples[1].squared_error, anew.samples[1].squared_error, 1e-12);
   objective.last_step(solver, {1, 2}, &counts);
   EXPECT_EQ(counts.forwards, 4 * 4 + 2 * 4);
+  // A sample alone may be another than beside others: a run that goes on has no others to take it
+  // from.
+  objective.last_step(solver, {2}, &counts);
+  EXPECT_EQ(counts.forwards, 4 * 4 + 3 * 4);
 }
 
 void expect_near(const LinearModel& found, const LinearModel& expected) {
