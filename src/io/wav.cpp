@@ -127,6 +127,29 @@ std::optional<WavFile> decode_pcm(const std::string& bytes) {
   return std::nullopt;
 }
 
+// The size of the chunk whose header begins at `place`, in the order of bytes that the file has.
+size_t chunk_size(const std::string& bytes, size_t place) {
+  const auto* size = reinterpret_cast<const unsigned char*>(bytes.data()) + place + 4;
+  const bool little = bytes.compare(0, 4, "RIFX") != 0;
+  size_t value = 0;
+  for (size_t i = 0; i < 4; ++i) value = value << 8 | size[little ? 3 - i : i];
+  return value;
+}
+
+// Leaves out a chunk that claims more bytes than there are, unless it is the sound itself:
+// libsndfile would go through all that it claims.
+void drop_overlong_chunk(std::string& bytes) {
+  if (bytes.size() < kFileHeader || bytes.compare(8, 4, "WAVE") != 0) return;
+  for (size_t place = kFileHeader; place + kChunkHeader <= bytes.size();) {
+    const size_t size = chunk_size(bytes, place), left = bytes.size() - place - kChunkHeader;
+    if (size > left) {
+      if (bytes.compare(place, 4, "data") != 0) bytes.resize(place);
+      return;
+    }
+    place += kChunkHeader + size + size % 2;
+  }
+}
+
 }  // namespace
 
 std::string encode_wav(const torch::Tensor& audio, int sample_rate) {
@@ -157,6 +180,7 @@ void write_wav(const std::filesystem::path& path, const torch::Tensor& audio, in
 WavFile decode_wav(std::string bytes, const std::string& source) {
   check_whole(bytes, source);
   if (auto sound = decode_pcm(bytes)) return *sound;
+  drop_overlong_chunk(bytes);
   return decode_other_wav(std::move(bytes), source);
 }
 

@@ -113,6 +113,18 @@ TEST_F(Wav, ReadsOtherEncodings) {
                            torch::tensor({0.5f, -1.f}).reshape({1, 2})));
 }
 
+// libsndfile would go through two gigabytes that are not there.
+TEST_F(Wav, LeavesOutAChunkThatClaimsMoreThanThereIs) {
+  const std::string overlong = std::string("LIST\x03\x00\x00\x7b", 8) + "INFOabcd";
+  if (reads_all()) {
+    const std::string whole = wav(1, 1, 8000, 24, std::string("\x00\x00\x40\x00\x00\xc0", 6));
+    EXPECT_TRUE(torch::equal(read_bytes(whole + overlong).audio, read_bytes(whole).audio));
+    EXPECT_EQ(read_bytes(whole + overlong).audio.size(1), 2);
+  }
+  const std::string before = wav(1, 1, 8000, 16, "").substr(0, 36) + overlong;
+  EXPECT_NE(refusal("RIFF" + std::string(4, '\0') + before.substr(8)), "");
+}
+
 TEST_F(Wav, RefusesWhatIsBrokenOrCutOff) {
   const std::string whole = wav(1, 2, 44100, 16, stereo_data());
   EXPECT_EQ(refusal(whole), "");
