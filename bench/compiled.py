@@ -123,7 +123,7 @@ def check_same(program, cards, dtype):
 
 
 def time_batches(program, cards, dtype):
-    """Milliseconds of a sample, all cards by turns in one process (bench/gpu_bench.cpp)."""
+    """Milliseconds of a batch, all cards by turns in one process (bench/gpu_bench.cpp)."""
     timed = program.folder / "cards.json"
     benchmark(program, "gpu_cards", f"--benchmark_out={timed}", "--benchmark_out_format=json",
               environment={"BESPOKE_BENCH_CARDS": ":".join(map(str, cards.values())),

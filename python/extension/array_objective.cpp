@@ -87,9 +87,14 @@ template <class Question>
 auto ArrayObjective::counted(Counts* counts, const Question& question) const {
   const auto spent = [&] { return samples_.attr("evaluations").cast<int64_t>(); };
   const int64_t before = spent();
-  auto answer = questions_.ask(question);
-  counts->forwards += spent() - before;
-  return answer;
+  try {
+    auto answer = questions_.ask(question);
+    counts->forwards += spent() - before;
+    return answer;
+  } catch (const Error&) {
+    counts->forwards += spent() - before;
+    throw;
+  }
 }
 
 std::vector<double> ArrayObjective::log_errors(const NsSolver& solver,

@@ -358,6 +358,21 @@ class Iteration {
     options_.difference = state_.difference;
   }
 
+  // Forgets the samples that are of the batch again, and takes the columns of the others anew where
+  // a run goes on: these were counted before.
+  void recall(const std::vector<int64_t>& batch) {
+    std::vector<Remembered> others;
+    for (Remembered& earlier : state_.memory) {
+      if (share_samples(earlier.samples, batch)) continue;
+      if (!earlier.columns) {
+        Counts again;
+        earlier.columns = columns_at(earlier.theta, earlier.samples, &again);
+      }
+      others.push_back(std::move(earlier));
+    }
+    state_.memory = std::move(others);
+  }
+
   // Announces theta on all samples it is asked about: those of the batch, the judges and those
   // remembered.
   void announce(const std::vector<int64_t>& batch, const std::vector<int64_t>& judges,
@@ -370,9 +385,7 @@ class Iteration {
     };
     add(batch);
     add(judges);
-    for (const Remembered& earlier : state_.memory) {
-      if (!share_samples(earlier.samples, batch)) add(earlier.samples);
-    }
+    for (const Remembered& earlier : state_.memory) add(earlier.samples);
     objective_.run_ahead({family_.solver(theta)}, all, counts_);
   }
 
@@ -382,21 +395,13 @@ class Iteration {
     return here;
   }
 
-  // What the batch and the samples remembered say. Those that are of the batch again, or on which
-  // the solver is not finite, are forgotten.
+  // What the batch and the samples remembered say. Those on which the solver is not finite are
+  // forgotten.
   std::vector<Evidence> evidence(const Remembered& here) {
-    std::vector<Remembered> others;
-    std::vector<const Linearisation*> columns;
-    for (Remembered& earlier : state_.memory) {
-      if (share_samples(earlier.samples, here.samples)) continue;
-      if (!earlier.columns) {
-        Counts again;  // of a run that goes on: these were counted before
-        earlier.columns = columns_at(earlier.theta, earlier.samples, &again);
-      }
-      columns.push_back(earlier.columns.get());
-      others.push_back(std::move(earlier));
-    }
+    std::vector<Remembered> others = std::move(state_.memory);
     state_.memory.clear();
+    std::vector<const Linearisation*> columns;
+    for (const Remembered& earlier : others) columns.push_back(earlier.columns.get());
     auto models = objective_.against(family_.solver(here.theta), columns, counts_);
     std::vector<Evidence> all = {{here.columns->model(), indices_at(here.theta), 1}};
     for (size_t k = 0; k < others.size(); ++k) {
@@ -483,6 +488,7 @@ double direct_iteration(const Objective& objective, const Family& family,
                         std::vector<double>& theta, Counts* counts) {
   Iteration iteration(objective, family, options, state, counts);
   iteration.begin(batch, theta);
+  iteration.recall(batch);
   iteration.announce(batch, judges, theta);
   Remembered here = iteration.linearise(batch, theta);
   const double before = here.loss;

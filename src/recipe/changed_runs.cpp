@@ -117,8 +117,8 @@ class ChangedRuns {
   // Fills in how what the field returns differs from what it did in the unchanged run.
   void evaluate_rows(size_t k, const Field& field) {
     const size_t count = under_way(k);
-    const auto total = static_cast<int64_t>(count) * samples_;
-    const auto batches = static_cast<size_t>((total + most_rows_ - 1) / most_rows_);
+    const auto most = static_cast<size_t>(std::max<int64_t>(1, most_rows_ / samples_));
+    const size_t batches = (count + most - 1) / most;
     const size_t each = (count + batches - 1) / batches;
     std::vector<torch::Tensor> slopes, differences;
     for (size_t begin = 0; begin < count; begin += each) {
@@ -166,13 +166,16 @@ class ChangedRuns {
       add(slopes_[j], solver_.b[k][j]);
       if (differences_[j].defined()) add(differences_[j], solver_.c[k][differences_before(j)]);
     }
+    finite_.push_back(torch::isfinite(rows(state_, 0, under_way(k))).all());
   }
 
-  // At the end, since a device is waited for: what is not finite stays so.
+  // At the end, since a device is waited for.
   void require_finite() const {
-    if (torch::isfinite(state_).all().item<bool>()) return;
-    size_t k = first_of(0);
-    while (k + 1 < slopes_.size() && torch::isfinite(slopes_[k]).all().item<bool>()) ++k;
+    const torch::Tensor finite = torch::stack(finite_).to(torch::kCPU);
+    const auto* begin = finite.data_ptr<bool>();
+    const auto* bad = std::find(begin, begin + finite.size(0), false);
+    if (bad == begin + finite.size(0)) return;
+    const size_t k = first_of(0) + static_cast<size_t>(bad - begin);
     throw Error(ErrorKind::diverged,
                 fmt::format("a run with one number changed a little is not finite after step {} of "
                             "{} (t = {})",
@@ -186,6 +189,7 @@ class ChangedRuns {
   int64_t most_rows_, samples_;
   torch::Tensor sizes_, state_, start_;
   std::vector<torch::Tensor> slopes_, differences_;  // by evaluation
+  std::vector<torch::Tensor> finite_;                // whether all states are, by step
 };
 
 }  // namespace

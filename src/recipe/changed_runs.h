@@ -11,7 +11,7 @@ namespace bespoke::detail {
 
 // How x_n of a run changes for a unit of each number changed, [changes, samples, ...], by runs with
 // one number changed a little in each. The field gets them in few, even batches of at most so many
-// rows. Throws (diverged) where one is not finite.
+// rows, or of all samples for one change. Throws (diverged) where one is not finite.
 torch::Tensor changes_of_end(const NsSolver& solver, const PlainRun& run,
                              const std::vector<Change>& changes, const Field& field,
                              int64_t most_rows, Counts* counts);

@@ -77,7 +77,7 @@ DistillSummary distill(const ModelPtr& model, const ModelDistillOptions& options
         options.on_iteration && options.on_iteration(progress, reached) == Verdict::stop;
     return any_of(*own.team, stops) ? Verdict::stop : Verdict::go_on;
   };
-  own.objective.runs_ahead = !options.device.is_cpu();
+  own.objective.runs_ahead = own.objective.runs_ahead || !options.device.is_cpu();
   const auto field = std::make_shared<VelocityField>(model);
   while (true) {
     try {

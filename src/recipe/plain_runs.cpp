@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "bespoke/base/error.h"
 #include "bespoke/recipe/tensor_objective.h"
 #include "bespoke/sample/sampler.h"
 #include "bespoke/tensor/combine.h"
@@ -172,7 +171,7 @@ void TensorObjective::run_ahead(const std::vector<NsSolver>& solvers,
     const std::vector<PlainRun> runs = run_side_by_side(solvers, *field_, chunk);
     counts->forwards += rows * solvers.front().shape().calls();
     for (size_t k = 0; k < solvers.size(); ++k) {
-      const bool finite = torch::isfinite(runs[k].x.back()).all().item<bool>();
+      const bool finite = torch::isfinite(torch::stack(runs[k].x)).all().item<bool>();
       if (finite) known_.push_back({solvers[k], subset, {runs[k]}});
     }
   });

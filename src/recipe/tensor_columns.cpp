@@ -58,14 +58,15 @@ void append_samples(LinearModel& model, const torch::Tensor& columns,
 
 void replace_residuals(LinearModel::Sample* samples, const torch::Tensor& columns,
                        const torch::Tensor& residual) {
-  const auto size = static_cast<size_t>(columns.size(1));
-  const torch::Tensor others = torch::cat(alike({columns, residual.unsqueeze(1)}), 1);
-  const torch::Tensor products = column_products(residual, others).to(torch::kCPU);
+  const torch::Tensor products = column_products(residual, columns).to(torch::kCPU);
+  const torch::Tensor squares = inner_products(residual, {residual}).to(torch::kCPU);
   const auto values = products.accessor<double, 2>();
   for (int64_t s = 0; s < residual.size(0); ++s) {
     LinearModel::Sample& sample = samples[s];
-    for (size_t i = 0; i < size; ++i) sample.products[i] = values[s][static_cast<int64_t>(i)];
-    sample.squared_error = values[s][static_cast<int64_t>(size)];
+    for (int64_t i = 0; i < columns.size(1); ++i) {
+      sample.products[static_cast<size_t>(i)] = values[s][i];
+    }
+    sample.squared_error = squares.data_ptr<double>()[s];
   }
 }
 

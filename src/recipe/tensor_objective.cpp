@@ -72,6 +72,8 @@ TensorObjective::TensorObjective(std::shared_ptr<const Field> field, Pairs pairs
     throw bad_input("pairs need as many samples as noises and at least one, found {} and {}",
                     pairs_.x1.size(0), pairs_.x0.size(0));
   }
+  // As samplers have states.
+  if (pairs_.x0.scalar_type() != torch::kDouble) pairs_.x0 = pairs_.x0.to(torch::kFloat);
   if (!options_.decode) {
     targets_ = pairs_.x1;
     return;
@@ -123,10 +125,19 @@ std::vector<double> TensorObjective::log_errors(const NsSolver& solver,
                                                 const std::vector<int64_t>& subset,
                                                 Counts* counts) const {
   std::vector<double> errors;
+  const auto add = [&](const torch::Tensor& r) {
+    for (const double error : log_means(squared_norms(r), r)) errors.push_back(error);
+  };
+  if (options_.runs_ahead) {
+    if (const auto known = known_runs(solver, subset)) {
+      for (const PlainRun& run : *known) add(residual(run.x.back(), run.chunk));
+      return errors;
+    }
+  }
   for_each_chunk(subset, [&](const SampleChunk& chunk, int64_t) {
     const torch::Tensor r = residual(sample(solver, *field_, chunk.x0, chunk.conditions), chunk);
     counts->forwards += chunk.x0.size(0) * solver.shape().calls();
-    for (const double error : log_means(squared_norms(r), r)) errors.push_back(error);
+    add(r);
   });
   return errors;
 }

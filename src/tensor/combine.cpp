@@ -197,23 +197,14 @@ static bool combine_here(torch::Tensor& out, const std::vector<torch::Tensor>& t
                       [&](size_t j, int64_t) { return coefficients[j]; });
 }
 
-void add_up(torch::Tensor& out, const std::vector<torch::Tensor>& terms,
-            const std::vector<double>& coefficients) {
-  if (out.device().is_cpu()) {
-    combine_here(out, terms, coefficients);
-    return;
-  }
+bool combine(torch::Tensor& out, const std::vector<torch::Tensor>& terms,
+             const std::vector<double>& coefficients) {
+  if (out.device().is_cpu()) return combine_here(out, terms, coefficients);
   torch::Tensor sum = terms[0].to(out.scalar_type()) * coefficients[0];
   for (size_t j = 1; j < terms.size(); ++j) {
     sum.add_(terms[j].to(out.scalar_type()), coefficients[j]);
   }
   out.copy_(sum);
-}
-
-bool combine(torch::Tensor& out, const std::vector<torch::Tensor>& terms,
-             const std::vector<double>& coefficients) {
-  if (out.device().is_cpu()) return combine_here(out, terms, coefficients);
-  add_up(out, terms, coefficients);
   return all_finite(out);
 }
 

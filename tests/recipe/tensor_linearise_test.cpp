@@ -135,6 +135,49 @@ TEST(TensorLinearise, TakesVelocitiesOfAnyStrides) {
   EXPECT_EQ(plain.samples[1].products, same.samples[1].products);
 }
 
+// Networks in bfloat16, with states in float32.
+TEST(TensorLinearise, TakesVelocitiesOfNarrowTypes) {
+  const Problem problem = small_problem();
+  const Pairs pairs = problem.validation.to(torch::kCPU, torch::kFloat);
+  const auto narrow = function_field(
+      [&](const torch::Tensor& x, const torch::Tensor& t, const Conditions& conditions) {
+        return problem.field->velocity(x.to(torch::kDouble), t, conditions).to(torch::kBFloat16);
+      });
+  const NsSolver solver = rising_solver(problem.model->schedule());
+  const auto changes = changes_of(solver, 0.1, 0.2);
+  Counts counts;
+  const LinearModel wide =
+      testing::validation_objective(problem).linearise(solver, {0, 1}, changes, &counts)->model();
+  const LinearModel found =
+      TensorObjective(narrow, pairs, {}).linearise(solver, {0, 1}, changes, &counts)->model();
+  for (size_t c = 0; c < wide.columns(); ++c) {
+    // A time moves a velocity by less than eight bits tell.
+    if (c < changes.size() && changes[c].what == Change::What::time) continue;
+    EXPECT_NEAR(found.samples[1].gram(c, c), wide.samples[1].gram(c, c),
+                0.5 * wide.samples[1].gram(c, c))
+        << c;
+  }
+}
+
+// Batches hold whole changes, and no more rows than they may.
+TEST(TensorLinearise, KeepsToTheBatch) {
+  const Problem problem = small_problem();
+  int64_t most = 0;
+  const auto watched = function_field(
+      [&](const torch::Tensor& x, const torch::Tensor& t, const Conditions& conditions) {
+        most = std::max(most, x.size(0));
+        return problem.field->velocity(x, t, conditions);
+      });
+  TensorObjectiveOptions options;
+  options.device_batch = 16;
+  const TensorObjective objective(watched, problem.validation, options);
+  const NsSolver solver = rising_solver(problem.model->schedule());
+  Counts counts;
+  objective.linearise(solver, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, changes_of(solver, 1e-3, 0.1),
+                      &counts);
+  EXPECT_LE(most, 16);
+}
+
 // Finite at the solver's own times alone.
 TEST(TensorLinearise, SaysWhereAChangedRunIsNotFinite) {
   const Problem problem = small_problem();
@@ -362,31 +405,69 @@ TEST(TensorRunAhead, AnswersOnCudaAsOnTheCpu) {
   expect_near(found->against(other, &counts), expected->against(other, &counts));
 }
 
-// A distillation finds the same solver, with fewer calls and in fewer batches.
-TEST(TensorRunAhead, ChangesNoDistillation) {
-  const Problem problem = small_problem();
-  const auto distilled = [&](const TensorObjectiveOptions& objective, int64_t* batches) {
-    const auto counting = function_field(
-        [&](const torch::Tensor& x, const torch::Tensor& t, const Conditions& conditions) {
-          ++*batches;
-          return problem.field->velocity(x, t, conditions);
-        });
-    DistillOptions options;
+// A few iterations from midpoint, with the batches that the model is given counted.
+struct Distilled {
+  explicit Distilled(TensorObjectiveOptions given) : objective(std::move(given)) {
     options.nfe = 4;
     options.method = Method::direct;
     options.iterations = 4;
     options.direct.batch = 8;
     options.field = {Prediction::velocity, fm_ot_schedule(), 0};
     options.starts = {{"midpoint", testing::start_solver("midpoint", 4)}};
+  }
+
+  DistillSummary run(const Problem& problem, DistillState state = {}) {
+    const auto counting = function_field(
+        [&](const torch::Tensor& x, const torch::Tensor& t, const Conditions& conditions) {
+          ++batches;
+          return problem.field->velocity(x, t, conditions);
+        });
     return distill(TensorObjective(counting, problem.training, objective),
-                   TensorObjective(counting, problem.validation, objective), options);
+                   TensorObjective(counting, problem.validation, objective), options,
+                   std::move(state));
+  }
+
+  TensorObjectiveOptions objective;
+  DistillOptions options;
+  int64_t batches = 0;
+};
+
+// A distillation finds the same solver, with fewer calls and in fewer batches.
+TEST(TensorRunAhead, ChangesNoDistillation) {
+  const Problem problem = small_problem();
+  Distilled usual({}), ahead(running_ahead());
+  const DistillSummary expected = usual.run(problem), found = ahead.run(problem);
+  EXPECT_NEAR(found.validation_psnr, expected.validation_psnr, 1e-3);
+  EXPECT_LT(found.training.forwards, expected.training.forwards);
+  EXPECT_LT(ahead.batches, 0.8 * static_cast<double>(usual.batches));
+}
+
+// Also where no last step is refitted, so that errors alone are asked for.
+TEST(TensorRunAhead, PaysForNothingTwice) {
+  const Problem problem = small_problem();
+  Distilled usual({}), ahead(running_ahead());
+  for (Distilled* each : {&usual, &ahead}) {
+    each->options.family = bst_family(ScaleTimeBase::rk2, 4);
+  }
+  const DistillSummary expected = usual.run(problem), found = ahead.run(problem);
+  EXPECT_NEAR(found.validation_psnr, expected.validation_psnr, 1e-3);
+  EXPECT_LT(found.training.forwards, expected.training.forwards);
+}
+
+TEST(TensorRunAhead, ARunThatGoesOnCostsWhatAnUnbrokenOneDoes) {
+  const Problem problem = small_problem();
+  Distilled whole(running_ahead()), broken(running_ahead());
+  DistillState kept;
+  broken.options.on_iteration = [&](const DistillProgress& progress, const DistillState& state) {
+    kept = state;
+    return progress.iteration < 2 ? Verdict::go_on : Verdict::stop;
   };
-  int64_t usual_batches = 0, batches = 0;
-  const DistillSummary usual = distilled({}, &usual_batches);
-  const DistillSummary ahead = distilled(running_ahead(), &batches);
-  EXPECT_NEAR(ahead.validation_psnr, usual.validation_psnr, 1e-3);
-  EXPECT_LT(ahead.training.forwards, usual.training.forwards);
-  EXPECT_LT(batches, 0.8 * static_cast<double>(usual_batches));
+  broken.run(problem);
+  broken.options.on_iteration = nullptr;
+  const DistillSummary found = broken.run(problem, parse_distill_state(to_json_text(kept), "kept"));
+  const DistillSummary expected = whole.run(problem);
+  EXPECT_EQ(found.training.forwards, expected.training.forwards);
+  EXPECT_NEAR(found.validation_psnr, expected.validation_psnr, 1e-6);
 }
 
 TEST(TensorFit, RunsOnTheReferencesOwnTrajectories) {

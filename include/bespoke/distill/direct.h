@@ -54,7 +54,7 @@ struct Remembered {
   std::vector<double> theta;
   std::vector<int64_t> samples;
   double loss = 0;  // on them, there
-  // Not stored with a state: made anew, to the same bits, where a run goes on.
+  // Not stored with a state: made anew where a run goes on, on the CPU to the same bits.
   std::shared_ptr<const Linearisation> columns;
 };
 

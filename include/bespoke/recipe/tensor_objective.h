@@ -21,7 +21,7 @@ struct TensorObjectiveOptions {
   Decode decode;
   int64_t device_batch = 64;  // samples given to the model at once
   // Whether run_ahead runs solvers ahead, as far as they fit into one batch: for devices on which a
-  // large batch costs less than several small ones.
+  // large batch costs less than several small ones. distill(model) does so elsewhere than on a CPU.
   bool runs_ahead = false;
 };
 

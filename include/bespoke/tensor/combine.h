@@ -15,10 +15,6 @@ namespace bespoke {
 bool combine(torch::Tensor& out, const std::vector<torch::Tensor>& terms,
              const std::vector<double>& coefficients);
 
-// As combine, but waits for no device: whether the result is finite is left to be found.
-void add_up(torch::Tensor& out, const std::vector<torch::Tensor>& terms,
-            const std::vector<double>& coefficients);
-
 // As combine, with a coefficient of its own for each sample: coefficients[j][sample]. Waits for no
 // device.
 void combine_per_sample(torch::Tensor& out, const std::vector<torch::Tensor>& terms,
