@@ -99,7 +99,7 @@ def write_fused(module, card_path, folder):
 
 
 def write_package(module, folder, dtype):
-    """The card of the module's package in the folder, compiled unless it is there: it takes minutes."""
+    """The card of the module's package in the folder; compiled, in minutes, unless it is there."""
     path = folder / f"{dtype}.json"
     if not path.is_file():
         export_model(module, path, format="aotinductor", device="cuda", dtype=dtype, **CARD)

@@ -113,9 +113,8 @@ def _load_elsewhere(path):
         compiler = os.environ.get("CXX", "g++")
         raise RuntimeError(
             f"the package crashes when it is loaded ({signal.Signals(-code).name}), as those of a "
-            "compiler do that puts the C++ library into them; see that `"
-            f"{compiler} -print-file-name=libstdc++.so` finds a file, or set CXX to a compiler "
-            "for which it does")
+            f"compiler do that puts the C++ library into them; it was made with {compiler}, set CXX "
+            "to another, such as /usr/bin/g++")
 
 
 def _metadata(module, names, example, target):
