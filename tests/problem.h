@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "bespoke/model/fields.h"
-#include "bespoke/recipe/tensor_objective.h"
+#include "bespoke/recipe/tensor_samples.h"
 #include "bespoke/sample/reference.h"
 #include "bespoke/solver/catalogue.h"
 #include "support.h"
@@ -42,14 +42,24 @@ inline NsSolver start_solver(const std::string& name, int nfe,
   return make_solver(name, {nfe, std::move(schedule), ""});
 }
 
-// The objectives of a problem, trained on and validated on.
-inline TensorObjective training_objective(const Problem& problem,
-                                          TensorObjectiveOptions options = {}) {
-  return {problem.field, problem.training, std::move(options)};
+// The samples of a problem, to train on and to validate on.
+inline Samples training_samples(const Problem& problem, const TensorSamplesOptions& options = {}) {
+  return tensor_samples(problem.field, problem.training, options);
 }
-inline TensorObjective validation_objective(const Problem& problem,
-                                            TensorObjectiveOptions options = {}) {
-  return {problem.field, problem.validation, std::move(options)};
+inline Samples validation_samples(const Problem& problem,
+                                  const TensorSamplesOptions& options = {}) {
+  return tensor_samples(problem.field, problem.validation, options);
+}
+
+// Of a solver on some samples, after a run.
+inline Columns columns_at(const Samples& samples, const NsSolver& solver,
+                          const std::vector<int64_t>& subset, const std::vector<Change>& changes,
+                          Counts* counts) {
+  return samples.columns(samples.run(solver, subset, counts), changes, counts);
+}
+inline LinearModel last_step_at(const Samples& samples, const NsSolver& solver,
+                                const std::vector<int64_t>& subset, Counts* counts) {
+  return samples.last_step(samples.run(solver, subset, counts));
 }
 
 }  // namespace bespoke::testing

@@ -154,24 +154,8 @@ void say_start(const StartState& start, const Counts& screening, const SolverSha
 }
 
 // What the next distillation need not find out again.
-void say_less_memory(const TensorObjectiveOptions& left) {
+void say_less_memory(const TensorSamplesOptions& left) {
   say("bespoke: out of memory, going on with --batch {}", left.device_batch);
-}
-
-nlohmann::json summary_json(const DistillSummary& result) {
-  nlohmann::json json = {{"start", result.start},
-                         {"initial_psnr", result.initial_psnr},
-                         {"validation_psnr", result.validation_psnr},
-                         {"training_psnr", result.training_psnr},
-                         {"iterations", result.iterations},
-                         {"forwards", result.training.forwards},
-                         {"vjps", result.training.vjps},
-                         {"validation_forwards", result.validation.forwards},
-                         {"seconds", result.seconds},
-                         {"ended", to_string(result.ending)}};
-  if (result.screening.forwards > 0) json["screening_forwards"] = result.screening.forwards;
-  if (!result.message.empty()) json["message"] = result.message;
-  return json;
 }
 
 // The file of the run, with no solver yet.
@@ -193,11 +177,11 @@ SolverFile begin_solver_file(const DistillCommandOptions& options, const OpenMod
 
 // The mean over the validation pairs of |x(1)|^2 / |r|^2 in decibels, how sound is measured.
 double validation_snr(const ModelPtr& model, const Pairs& pairs,
-                      const TensorObjectiveOptions& options, const NsSolver& solver) {
+                      const TensorSamplesOptions& options, const NsSolver& solver) {
   const torch::NoGradGuard no_grad;
-  const TensorObjective objective(std::make_shared<VelocityField>(model), pairs, options);
+  const Samples samples = tensor_samples(std::make_shared<VelocityField>(model), pairs, options);
   Counts counts;
-  auto errors = objective.log_errors(solver, first_samples(objective), &counts);
+  auto errors = samples.log_errors(solver, first_samples(samples), &counts);
   for (double& error : errors) error = std::exp(error);
   std::vector<double> powers;
   for_each_batch(pairs.count(), options.device_batch, nullptr,
@@ -223,10 +207,16 @@ Table summary_table(const std::vector<Outcome>& outcomes) {
   Table table(columns);
   for (const auto& outcome : outcomes) {
     const auto& s = outcome.summary;
-    std::vector<nlohmann::json> row = {
-        outcome.solver.nfe(), s["start"],      s["initial_psnr"], s["validation_psnr"],
-        s["training_psnr"],   s["iterations"], s["forwards"],     s["vjps"],
-        s["seconds"],         s["ended"]};
+    std::vector<nlohmann::json> row = {outcome.solver.nfe(),
+                                       s["start"],
+                                       s["initial_psnr"],
+                                       s["validation_psnr"],
+                                       s.value("training_psnr", nlohmann::json()),
+                                       s["iterations"],
+                                       s["forwards"],
+                                       s["vjps"],
+                                       s["seconds"],
+                                       s["ended"]};
     if (audio) row.insert(row.begin() + 4, s["validation_snr"]);
     if (own_guidance) row.insert(row.begin() + 1, outcome.solver.shape().calls());
     table.add_row(row);
@@ -277,9 +267,9 @@ struct Session {
   TrainingData data;
   ModelPtr model;  // guided
   bool decoded = false;
-  std::filesystem::path path = {};  // of the file that all solvers go to
-  SolverFile file = {};             // as it is written there once a solver is found
-  std::optional<TensorObjectiveOptions> memory = {};  // what the last distillation made do with
+  std::filesystem::path path = {};                  // of the file that all solvers go to
+  SolverFile file = {};                             // as it is written there once a solver is found
+  std::optional<TensorSamplesOptions> memory = {};  // what the last distillation made do with
 
   void keep(const Outcome& outcome) {
     file.put({outcome.solver, outcome.summary});
@@ -321,7 +311,7 @@ DistillSummary run_and_record(Session& session, ModelDistillOptions& settings, D
     progress = std::make_unique<Progress>(shown = label);
     say_start(start, screening, shape);
   };
-  settings.on_less_memory = [&](const TensorObjectiveOptions& left) {
+  settings.on_less_memory = [&](const TensorSamplesOptions& left) {
     say_less_memory(left);
     session.memory = left;
   };
@@ -373,14 +363,14 @@ Outcome distill_one(Session& session, int nfe) {
   std::optional<DistillRun> run;
   const Standing standing = find_standing(run, options, nfe);
   if (standing.finished) return read_outcome(session, nfe, *standing.finished);
-  if (session.memory) settings.objective.device_batch = session.memory->device_batch;
+  if (session.memory) settings.samples.device_batch = session.memory->device_batch;
   const DistillSummary result =
       run_and_record(session, settings, standing.state, run ? &*run : nullptr);
-  Outcome outcome = {summary_json(result), result.solver};
+  Outcome outcome = {to_json(result.provenance()), result.solver};
   if (session.open.card.sample_rate > 0) {
     outcome.summary["validation_snr"] =
         validation_snr(session.model, session.data.validation,
-                       session.memory.value_or(settings.objective), result.solver);
+                       session.memory.value_or(settings.samples), result.solver);
   }
   session.keep(outcome);
   if (result.ending == Ending::stopped) {

@@ -39,7 +39,7 @@ std::string summary(const SolverFile& file, const NsSolver& solver) {
   return fmt::format("{}: {} NFE, {} free parameters, starts from {:.6g} times the noise\n{}{}{}",
                      file.name, solver.nfe(), solver.parameter_count(), solver.start_scale,
                      made_for(file), own_guidance(solver),
-                     provenance_lines(file.provenance_of(solver.nfe())));
+                     provenance_lines(to_json(file.provenance_of(solver.nfe()))));
 }
 
 // Step i: x_{i+1} = a x_0 + sum_j b_j u_j + sum_j c_j d_j, evaluated at t_i.
@@ -83,12 +83,12 @@ void show_all(const SolverFile& file, TableFormat format) {
                {"forwards", true}});
   for (const auto& filed : file.solvers) {
     const NsSolver& solver = filed.solver;
-    const auto known = [&](const char* key) {
-      return filed.provenance.value(key, nlohmann::json());
-    };
+    const Provenance provenance = file.provenance_of(solver.nfe());
+    const auto known = [](const auto& value) { return value ? nlohmann::json(*value) : nullptr; };
     table.add_row({solver.nfe(), solver.parameter_count(), solver.start_scale, solver.times.front(),
-                   solver.times[solver.a.size() - 1], known("start"), known("validation_psnr"),
-                   known("forwards")});
+                   solver.times[solver.a.size() - 1], provenance.start,
+                   known(provenance.validation_psnr),
+                   known(provenance.forwards ? provenance.forwards : provenance.calls)});
   }
   const std::string title = fmt::format("{}: {} solvers\n{}{}", file.name, file.solvers.size(),
                                         made_for(file), provenance_lines(file.provenance));

@@ -267,9 +267,9 @@ ModelDistillOptions distill_options(const DistillCommandOptions& options, const 
   }
   result.peak = value_peak(open, decoded);
   result.device = open.device;
-  result.objective.device_batch = options.model.batch;
+  result.samples.device_batch = options.model.batch;
   if (decoded) {
-    result.objective.decode = [&open](const torch::Tensor& x) { return open.decoder->decode(x); };
+    result.samples.decode = [&open](const torch::Tensor& x) { return open.decoder->decode(x); };
   }
   return result;
 }

@@ -61,7 +61,7 @@ namespace {
 
 bool is_distilled(const ComparedModel& compared, const ComparisonRow& row) {
   const SolverFile* file = file_of(compared, row);
-  return file != nullptr && file->provenance_of(row.nfe).contains("validation_psnr");
+  return file != nullptr && file->provenance_of(row.nfe).is_distilled();
 }
 
 ReportRow report_row(const ComparedModel& compared, const ComparisonRow& row) {
@@ -87,14 +87,14 @@ void add_commands(Report& report, const std::vector<std::string>& of_solvers) {
   report.commands = all;
 }
 
-std::string provenance_text(const nlohmann::json& provenance, const char* key) {
-  const auto value = provenance.value(key, nlohmann::json());
+// Of what a program has to say of its own; a dash where it says nothing.
+std::string own_text(const Provenance& provenance, const char* key) {
+  const auto value = provenance.more.value(key, nlohmann::json("-"));
   return value.is_string() ? value.get<std::string>() : json_text(value);
 }
 
-std::optional<double> provenance_number(const nlohmann::json& provenance, const char* key) {
-  const auto value = provenance.value(key, nlohmann::json());
-  return value.is_number() ? std::optional<double>(value.get<double>()) : std::nullopt;
+std::string count_text(const std::optional<int64_t>& count) {
+  return count ? grouped(*count) : "-";
 }
 
 void add_distilled(Report& report, const ComparedModel& compared, const ComparisonRow& row) {
@@ -104,18 +104,18 @@ void add_distilled(Report& report, const ComparedModel& compared, const Comparis
   const int cost = cost_of(row, unit_of(compared.figures));
   report.solvers.push_back({name, cost, solver});
   const auto log = distillation_log(std::filesystem::path(row.name).parent_path(), solver);
-  const nlohmann::json provenance = file.provenance_of(row.nfe);
+  const Provenance provenance = file.provenance_of(row.nfe);
   if (is_file(log)) {
     report.training.push_back({name, cost, parse_training_log(read_file(log)),
-                               provenance_number(provenance, "screening_forwards").value_or(0),
-                               provenance_number(provenance, "initial_psnr")});
+                               static_cast<double>(provenance.screening_forwards.value_or(0)),
+                               provenance.initial_psnr});
   }
-  const auto text = [&](const char* key) { return provenance_text(provenance, key); };
   report.provenance.emplace_back(
       fmt::format("{} of {} evaluations", name, row.nfe),
-      fmt::format("{}, {} iterations from {}, {} forwards, seed {}; pairs {}", text("made_by"),
-                  text("iterations"), text("start"), text("forwards"), text("seed"),
-                  text("pairs")));
+      fmt::format("{}, {} iterations from {}, {} evaluations, seed {}; pairs {}",
+                  provenance.made_by, count_text(provenance.iterations), provenance.start,
+                  count_text(provenance.forwards ? provenance.forwards : provenance.calls),
+                  own_text(provenance, "seed"), own_text(provenance, "pairs")));
 }
 
 // Features the distilled solver that is farthest ahead of the best other of the same cost;
@@ -241,9 +241,9 @@ Report make_report(const ComparedModel& compared) {
   for (const auto& row : compared.figures.rows) {
     if (!is_distilled(compared, row)) continue;
     add_distilled(report, compared, row);
-    const nlohmann::json& provenance = file_of(compared, row)->provenance;
-    if (provenance.contains("command")) {
-      commands.push_back(provenance_text(provenance, "command"));
+    const Provenance provenance = file_of(compared, row)->provenance_of(row.nfe);
+    if (!provenance.command.empty()) {
+      commands.push_back(provenance.command);
     }
   }
   add_commands(report, commands);

@@ -1,4 +1,4 @@
-"""One small adapter per array library: all that the methods do with arrays beyond + and *.
+"""One small adapter per array library: all that runs of the core do with arrays (run/arrays.h).
 
 Arrays have the samples along their first axis. A method that answers in numbers answers with
 float64 arrays of NumPy.
@@ -7,9 +7,10 @@ float64 arrays of NumPy.
 from __future__ import annotations
 
 import contextlib
+import io
 import sys
 from abc import ABC, abstractmethod
-from typing import Any, ContextManager, List, Sequence
+from typing import Any, ContextManager, Iterator, List, Sequence
 
 import numpy as np
 
@@ -57,6 +58,26 @@ class Arrays(ABC):
         """A vector beside `like`, float32 or wider."""
 
     @abstractmethod
+    def on_device(self, x: Array) -> bool:
+        """Whether x lies where one large batch costs less than several small ones."""
+
+    @abstractmethod
+    def byte_count(self, x: Array) -> int:
+        """How much memory x takes."""
+
+    def count(self, x: Array) -> int:
+        """Samples."""
+        return int(x.shape[0])
+
+    def sample_size(self, x: Array) -> int:
+        """Numbers of a sample."""
+        return _size(x)
+
+    def rows(self, x: Array, begin: int, end: int) -> Array:
+        """Some samples in a row."""
+        return x[begin:end]
+
+    @abstractmethod
     def take(self, x: Array, rows: Sequence[int]) -> Array:
         """The samples of these numbers."""
 
@@ -72,12 +93,18 @@ class Arrays(ABC):
     def is_finite(self, x: Array) -> bool:
         """Whether all of x is."""
 
+    def first_not_finite(self, x: Array) -> int:
+        """The first sample that is not, or -1."""
+        if self.is_finite(x):
+            return -1
+        return next(k for k in range(self.count(x)) if not self.is_finite(x[k:k + 1]))
+
     @abstractmethod
     def largest(self, x: Array, y: Array) -> Array:
         """max(|x|, |y|), number by number."""
 
     @abstractmethod
-    def rows(self, x: Array) -> Array:
+    def matrix(self, x: Array) -> Array:
         """The samples as rows of a matrix, in float64 where the device has it."""
 
     @abstractmethod
@@ -109,36 +136,55 @@ class Arrays(ABC):
             total = part if total is None else total + part
         return total
 
-    def squares(self, x: Array) -> np.ndarray:
-        """|x|^2 of each sample."""
-        rows = self.rows(x)
-        return self.to_numpy((rows * rows).sum(1))
-
     def root_mean_squares(self, x: Array) -> np.ndarray:
         """Of each sample."""
-        return np.sqrt(self.squares(x) / max(1, _size(x)))
+        rows = self.matrix(x)
+        return np.sqrt(self.to_numpy((rows * rows).sum(1)) / max(1, _size(x)))
 
-    def norms(self, error: Array, left: Array, right: Array, tolerance: float) -> List[float]:
-        """The root mean square of error / (atol + rtol max(|left|, |right|)) of each sample."""
-        scaled = error / (tolerance + tolerance * self.largest(left, right))
-        return self.root_mean_squares(scaled).tolist()
+    def scaled_norms(self, coefficients: Sequence[Numbers], terms: Sequence[Array], left: Array,
+                     right: Array, rtol: float, atol: float) -> np.ndarray:
+        """The root mean square of a sum / (atol + rtol max(|left|, |right|)) of each sample."""
+        error = self.combine_per_sample(coefficients, terms)
+        return self.root_mean_squares(error / (atol + rtol * self.largest(left, right)))
 
-    def products(self, x: Array, columns: Sequence[Array]) -> np.ndarray:
-        """The inner products of x with each column, [samples, columns]."""
-        result = np.empty((int(x.shape[0]), len(columns)))
-        for k in range(result.shape[0]):
-            matrix = self.concatenate([self.rows(column[k:k + 1]) for column in columns])
-            result[k] = self.to_numpy(matrix @ self.rows(x[k:k + 1])[0])
-        return result
+    def products(self, columns: Array, residual: Array) -> np.ndarray:
+        """Of each sample the inner products of its residual with its columns and with itself.
 
-    def grams(self, columns: Sequence[Array]) -> np.ndarray:
-        """The inner products of all columns, [samples, columns, columns]."""
-        samples = int(columns[0].shape[0])
-        result = np.empty((samples, len(columns), len(columns)))
-        for k in range(samples):  # one sample at a time: many columns wide take much memory
-            matrix = self.concatenate([self.rows(column[k:k + 1]) for column in columns])
-            result[k] = self.to_numpy(matrix @ matrix.T)
-        return result
+        Columns lie side by side: row c * samples + s is column c of sample s.
+        """
+        samples = self.count(residual)
+        return np.stack([self.to_numpy(all_of @ all_of[-1])
+                         for all_of in self._columns(columns, residual, samples)])
+
+    def grams(self, columns: Array, residual: Array) -> np.ndarray:
+        """Of each sample the inner products of its columns and, behind them, its residual."""
+        samples = self.count(residual)
+        return np.stack([self.to_numpy(all_of @ all_of.T)
+                         for all_of in self._columns(columns, residual, samples)])
+
+    def _columns(self, columns: Array, residual: Array, samples: int) -> Iterator[Array]:
+        """The columns of a sample, then its residual, wide: many of them take much memory."""
+        for k in range(samples):
+            yield self.concatenate([self.matrix(columns[k::samples]),
+                                    self.matrix(self.cast(residual[k:k + 1], columns))])
+
+    def bytes(self, x: Array) -> bytes:
+        """For another process."""
+        file = io.BytesIO()
+        np.save(file, self.exact(x), allow_pickle=False)
+        return file.getvalue()
+
+    def from_bytes(self, data: bytes) -> Array:
+        """The array that another process sent, where memory is cheap."""
+        return self.of_numpy(np.load(io.BytesIO(data), allow_pickle=False))
+
+    @abstractmethod
+    def exact(self, x: Array) -> np.ndarray:
+        """x in NumPy, in its own type."""
+
+    @abstractmethod
+    def of_numpy(self, x: np.ndarray) -> Array:
+        """An array of NumPy in this library."""
 
 
 class NumPyArrays(Arrays):
@@ -189,11 +235,23 @@ class NumPyArrays(Arrays):
     def largest(self, x: Array, y: Array) -> Array:
         return self.xp.maximum(self.xp.abs(x), self.xp.abs(y))
 
-    def rows(self, x: Array) -> Array:
+    def matrix(self, x: Array) -> Array:
         return self.wide(x).reshape((x.shape[0], -1))
 
     def to_numpy(self, x: Array) -> np.ndarray:
         return np.asarray(x, dtype=np.float64)
+
+    def exact(self, x: Array) -> np.ndarray:
+        return np.asarray(x)
+
+    def of_numpy(self, x: np.ndarray) -> Array:
+        return self.xp.asarray(x)
+
+    def on_device(self, x: Array) -> bool:
+        return False
+
+    def byte_count(self, x: Array) -> int:
+        return int(x.nbytes)
 
 
 class JaxArrays(NumPyArrays):
@@ -215,8 +273,11 @@ class JaxArrays(NumPyArrays):
         wide = np.float64 if self.jax.config.jax_enable_x64 else np.float32
         return self.xp.asarray(x, dtype=wide)
 
-    def rows(self, x: Array) -> Array:
+    def matrix(self, x: Array) -> Array:
         return np.asarray(x, dtype=np.float64).reshape((x.shape[0], -1))
+
+    def on_device(self, x: Array) -> bool:
+        return any(device.platform != "cpu" for device in x.devices())
 
     def concatenate(self, parts: Sequence[Array]) -> Array:
         inner = np if all(isinstance(part, np.ndarray) for part in parts) else self.xp
@@ -277,11 +338,23 @@ class TorchArrays(Arrays):
     def largest(self, x: Array, y: Array) -> Array:
         return self.torch.maximum(x.abs(), y.abs())
 
-    def rows(self, x: Array) -> Array:
+    def matrix(self, x: Array) -> Array:
         return self.wide(x).reshape((x.shape[0], -1))
 
     def to_numpy(self, x: Array) -> np.ndarray:
         return x.detach().to("cpu").to(self.torch.float64).numpy()
+
+    def exact(self, x: Array) -> np.ndarray:
+        return x.detach().to("cpu").numpy()
+
+    def of_numpy(self, x: np.ndarray) -> Array:
+        return self.torch.from_numpy(x)
+
+    def on_device(self, x: Array) -> bool:
+        return x.device.type != "cpu"
+
+    def byte_count(self, x: Array) -> int:
+        return int(x.element_size() * x.numel())
 
     def no_grad(self) -> ContextManager:
         return self.torch.no_grad()

@@ -162,9 +162,8 @@ def _measured(name: str, solver: Solver, field: Field, noise: Array, truth: Arra
     except DivergedError:
         return ComparisonRow(name, solver.nfe, NAN, NAN, NAN, NAN, NAN, NAN, True)
     arrays = field.arrays
-    size = float(arrays.rows(truth).shape[1])
-    powers = (arrays.squares(truth) / size).tolist()
-    errors = (arrays.squares(arrays.wide(x) - truth) / size).clip(1e-30).tolist()
+    powers = (arrays.root_mean_squares(truth) ** 2).tolist()
+    errors = (arrays.root_mean_squares(arrays.wide(x) - truth) ** 2).clip(1e-30).tolist()
     seconds = (time.monotonic() - began) / len(samples)
     low, median, high = (_core.quantile(errors, part) for part in (0.05, 0.5, 0.95))
     return ComparisonRow(name, solver.nfe, _core.mean_psnr(errors, peak),

@@ -14,6 +14,7 @@ from bespoke.errors import Error
 Callback = Callable[..., Array]
 ScheduleLike = Union["_core.Schedule", str, Mapping[str, Any]]
 GuidanceLike = Union[float, str]
+Calls = Tuple[List[float], List[float], List[float], List[float]]  # of _core.Conversion
 
 
 def schedule_of(schedule: ScheduleLike) -> "_core.Schedule":
@@ -71,32 +72,29 @@ class Field:
 
     def velocity(self, x: Array, times: Sequence[float], samples: Sequence[int]) -> Array:
         """The velocity on the field's own path, a time for each row of x."""
-        return self._converted(x, self._conversion.velocity(_each(times, x)), samples)
+        calls = self._conversion.velocity(_each(times, x))
+        x = self._scaled(x, calls)
+        return self._converted(x, calls, self.output(x, calls[0], samples))
 
-    def straight_velocity(self, x: Array, times: Sequence[float], samples: Sequence[int]) -> Array:
-        """The velocity on the FM-OT path, where it is bounded at both ends."""
-        return self._converted(x, self._conversion.straight(_each(times, x)), samples)
+    def velocity_parts(self, x: Array, times: Sequence[float], samples: Sequence[int],
+                       with_difference: bool) -> Tuple[Array, Optional[Array]]:
+        """The conditional velocity and how it differs from the unconditional one."""
+        calls = self._conversion.velocity(_each(times, x))
+        x = self._scaled(x, calls)
+        given, difference = self.parts(x, calls[0], samples, with_difference)
+        if difference is not None:
+            factor = self.arrays.per_sample(calls[3], self.arrays.wide(difference))
+            difference = self.arrays.cast(self.arrays.wide(difference) * factor, x)
+        return self._converted(x, calls, given), difference
 
-    def bridge(self, x: Array, start: float, end: float, at: float,
-               samples: Sequence[int]) -> Array:
-        """One first-order step over an end where the output determines nothing."""
-        state, output = self._conversion.bridge(start, end, at)
-        return x * state + self.arrays.cast(self.output(x, _each([at], x), samples), x) * output
+    def _scaled(self, x: Array, calls: Calls) -> Array:
+        scales = calls[1]
+        if all(scale == 1 for scale in scales):
+            return x
+        return x * self.arrays.cast(self.arrays.per_sample(scales, x), x)
 
-    def crossing(self) -> Tuple[float, float, bool, bool]:
-        """Between which times the field can be integrated, and which ends are bridged."""
-        return self._conversion.crossing()
-
-    def straight_point(self, t: float) -> Tuple[float, float]:
-        """(r, s): the state at t is s times the one at r on the FM-OT path."""
-        return self._conversion.straight_point(t)
-
-    def _converted(self, x: Array, calls: Tuple[List[float], ...],
-                   samples: Sequence[int]) -> Array:
-        times, scales, states, outputs = calls
-        if any(scale != 1 for scale in scales):
-            x = x * self.arrays.cast(self.arrays.per_sample(scales, x), x)
-        f = self.output(x, times, samples)
+    def _converted(self, x: Array, calls: Calls, f: Array) -> Array:
+        states, outputs = calls[2:]
         if all(state == 0 for state in states) and all(output == 1 for output in outputs):
             return f
         factor = self.arrays.per_sample
@@ -107,16 +105,37 @@ class Field:
 
     def output(self, x: Array, times: Sequence[float], samples: Sequence[int]) -> Array:
         """What the callable predicts, guided; in micro-batches."""
+        times = _each(times, x)
         parts = []
         for rows in even_parts(len(samples), self.batch or len(samples)):
             parts.append(self._guided(x[rows], list(times[rows]), list(samples[rows])))
         self.evaluations += len(samples)
         return parts[0] if len(parts) == 1 else self.arrays.concatenate(parts)
 
-    def _guided(self, x: Array, times: List[float], samples: List[int]) -> Array:
+    def parts(self, x: Array, times: Sequence[float], samples: Sequence[int],
+              with_difference: bool) -> Tuple[Array, Optional[Array]]:
+        """What it predicts without guidance, and how that differs without conditions."""
+        if self._unconditional is None:
+            raise Error("a solver with built-in guidance needs unconditional=, the second callable")
+        times = _each(times, x)
+        given, differences = [], []
+        for rows in even_parts(len(samples), self.batch or len(samples)):
+            state, at, those = x[rows], list(times[rows]), list(samples[rows])
+            given.append(self._conditional(state, at, those))
+            if with_difference:
+                plain = self._call(self._unconditional, "unconditional", state, at, {})
+                differences.append(self.arrays.state(given[-1]) - self.arrays.state(plain))
+        self.evaluations += len(samples) * (2 if with_difference else 1)
+        return (self.arrays.concatenate(given),
+                self.arrays.concatenate(differences) if with_difference else None)
+
+    def _conditional(self, x: Array, times: List[float], samples: List[int]) -> Array:
         conditions = {name: _take(values, samples)
                       for name, values in self._conditions.items()}
-        given = self._call(self._function, "field", x, times, conditions)
+        return self._call(self._function, "field", x, times, conditions)
+
+    def _guided(self, x: Array, times: List[float], samples: List[int]) -> Array:
+        given = self._conditional(x, times, samples)
         weights = [self.guidance.at(t, k) for t, k in zip(times, samples)]
         if not any(weights):
             return given

@@ -53,7 +53,7 @@ def fit(field: Callback, noise: Array, nfe: int = 8, *, prediction: str = "veloc
 
 
 def distill(field: Callback, noise: Array, nfe: int = 8, *, calls: Optional[int] = None,
-            prediction: str = "velocity", schedule: ScheduleLike = "fm-ot",
+            network_calls: int = 0, prediction: str = "velocity", schedule: ScheduleLike = "fm-ot",
             conditions: Optional[Mapping[str, Any]] = None, guidance: GuidanceLike = 0.0,
             unconditional: Optional[Callback] = None, batch: Optional[int] = None,
             held_out: Optional[int] = None, tolerance: Optional[float] = None, method: str = "auto",
@@ -68,6 +68,9 @@ def distill(field: Callback, noise: Array, nfe: int = 8, *, calls: Optional[int]
     calls        calls of the model to spend in single samples: the model's own samples, the fit,
                  the iterations and the measurements. The first two take what they need; no
                  iteration begins that would spend more. No limit where it is not given.
+    network_calls  a solver with built-in guidance, which makes so many calls a sample of both
+                 callables together, in as many evaluations as do best (nfe is not used). It needs
+                 one guidance weight and `unconditional`.
     method       auto, which ends where another iteration is not worth its calls, or direct, which
                  does all `iterations`.
     starts       solvers to begin from instead of the fit: names of the catalogue or Solvers.
@@ -84,7 +87,7 @@ def distill(field: Callback, noise: Array, nfe: int = 8, *, calls: Optional[int]
     problem = Problem(field, noise, prediction=prediction, schedule=schedule,
                       conditions=conditions, guidance=guidance, unconditional=unconditional,
                       batch=batch, held_out=held_out, tolerance=_tolerance(tolerance, nfe), peak=peak)
-    return problem.distill(nfe, calls=calls, method=method, start_scale=start_scale, times=times,
+    return problem.distill(nfe, calls=calls, network_calls=network_calls, method=method, start_scale=start_scale, times=times,
                            starts=starts, iterations=iterations, samples=samples,
                            difference=difference, time_difference=time_difference, name=name,
                            progress=progress)

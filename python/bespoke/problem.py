@@ -11,9 +11,9 @@ from bespoke.arrays import Array
 from bespoke.errors import Error
 from bespoke.field import Callback, Field, GuidanceLike, ScheduleLike
 from bespoke.progress import Progress, ProgressLike, open_progress
-from bespoke.samples import Samples
 from bespoke.solver import Solver
-from bespoke.trajectories import Trajectories, reference
+from bespoke.team import started_team
+from bespoke.trajectories import core_field, reference
 
 StartScale = Union[str, int]  # "free" or 1
 
@@ -66,7 +66,7 @@ class Problem:
         self.together = False  # whether the field takes one time for all its samples
         self.extra_calls: Callable[[], int] = lambda: 0  # that the field makes unasked, so far
         self.reference_calls = 0
-        self._samples: Optional[Tuple[Samples, Samples]] = None
+        self._samples: Optional[Tuple[_core.Samples, _core.Samples]] = None
 
     def fit(self, nfe: int = 8, *, start_scale: StartScale = "free", times: str = "free",
             name: Optional[str] = None, progress: ProgressLike = None) -> Result:
@@ -74,12 +74,13 @@ class Problem:
         return _Search(self, self._options(nfe, "fit", start_scale, times), name).run(progress)
 
     def distill(self, nfe: int = 8, *, calls: Optional[int] = None,
-                method: str = "auto", start_scale: StartScale = "free", times: str = "free",
+                network_calls: int = 0, method: str = "auto", start_scale: StartScale = "free", times: str = "free",
                 starts: Optional[Sequence[Union[str, Solver]]] = None, iterations: int = 0,
                 samples: int = 0, difference: float = 0.0, time_difference: float = 0.0,
                 name: Optional[str] = None, progress: ProgressLike = None) -> Result:
         """As bespoke.distill; `calls` includes those for the model's own samples."""
-        options = self._options(nfe, method, start_scale, times)
+        options = self._options(0 if network_calls else nfe, method, start_scale, times,
+                                network_calls)
         options.iterations = int(iterations)
         options.batch = int(samples)
         options.time_difference = float(time_difference)
@@ -90,10 +91,9 @@ class Problem:
             options.add_start(solver.name, solver.core)
         search = _Search(self, options, name)
         search.budget = calls
-        search.starts = max(1, len(starts or []))
         return search.run(progress)
 
-    def samples(self, shown: Progress) -> Tuple[Samples, Samples]:
+    def samples(self, shown: Progress) -> "Tuple[_core.Samples, _core.Samples]":
         """The first samples to learn from, the last to measure by."""
         if self._samples is None:
             self._samples = self._draw(shown)
@@ -105,7 +105,7 @@ class Problem:
         """Of the model so far, in single samples."""
         return self.field.calls + self.extra_calls()
 
-    def _draw(self, shown: Progress) -> Tuple[Samples, Samples]:
+    def _draw(self, shown: Progress) -> "Tuple[_core.Samples, _core.Samples]":
         numbers = list(range(self.count))
         learnt = numbers[:self.count - self.held_out]
         arrays = self.field.arrays
@@ -114,17 +114,22 @@ class Problem:
             self.field, self.noise, numbers, self.tolerance, record=True, together=self.together,
             on_progress=lambda done: shown.say(f"the model's own samples, {done:.0%}"))
 
-        def part(chosen: List[int], trajectories: Optional[Trajectories]) -> Samples:
-            return Samples(self.field, arrays.take(self.noise, chosen), chosen,
-                           arrays.take(truth.x, chosen), trajectories)
+        asked = core_field(self.field, None if self.together else started_team())
+
+        def part(chosen: List[int], trajectories: "Optional[_core.Trajectories]") -> "_core.Samples":
+            noise = arrays.take(arrays.state(self.noise), chosen)
+            return _core.Samples(asked, noise, arrays.cast(arrays.take(truth.x, chosen), noise),
+                                 trajectories, numbers=chosen, batch=self.field.batch or 0,
+                                 joins_runs=arrays.on_device(noise))
 
         training = part(learnt, truth.trajectories)
         return training, part(numbers[len(learnt):], None) if self.held_out else training
 
-    def _options(self, nfe: int, method: str, start_scale: StartScale,
-                 times: str) -> "_core.DistillOptions":
+    def _options(self, nfe: int, method: str, start_scale: StartScale, times: str,
+                 network_calls: int = 0) -> "_core.DistillOptions":
         options = _core.DistillOptions(nfe=nfe, method=method, prediction=self.field.prediction,
                                        schedule=self.field.schedule, guidance=self.field.guidance)
+        options.network_calls = int(network_calls)
         options.peak = self.peak
         options.validate()
         if str(start_scale) not in ("free", "1"):
@@ -143,7 +148,6 @@ class _Search:
         self.options = options
         self.name = name
         self.budget: Optional[int] = None
-        self.starts = 1
 
     def run(self, progress: ProgressLike) -> Result:
         problem, began = self.problem, time.monotonic()
@@ -152,7 +156,8 @@ class _Search:
             training, validation = problem.samples(shown)
             before = problem.calls
             if self.budget is not None:
-                self.options.most_forwards = self._most_forwards(self.budget, training, validation)
+                self.options.most_forwards = self._most_forwards(self.budget)
+                self.options.counts_validation = True
             shown.say("start")
             summary = _core.distill(training, validation, self.options,
                                     lambda what, fraction: shown.say(f"{what}, {fraction:.0%}"),
@@ -161,24 +166,21 @@ class _Search:
         calls = problem.reference_calls + problem.calls - before
         return self._result(summary, calls, time.monotonic() - began)
 
-    def _most_forwards(self, budget: int, training: Samples, validation: Samples) -> int:
-        """What is left of the budget for the fit and the iterations, in evaluations."""
-        field = self.problem.field
-        # A guided evaluation is two calls.
-        left = (budget - self.problem.reference_calls) * field.evaluations / max(1, field.calls)
-        # Starts are measured, the first iteration, which pays for the next, and the end, where the
-        # last step is fitted to all samples; there on the training samples too.
-        measured = (self.starts + 2) * validation.count + 2 * training.count
-        return max(1, int(left) - self.options.nfe * measured)
+    def _most_forwards(self, budget: int) -> int:
+        """What is left of the budget after the model's own samples, in evaluations."""
+        field, left = self.problem.field, budget - self.problem.reference_calls
+        if not self.options.network_calls:  # where calls are counted one by one
+            left = int(left * field.evaluations / max(1, field.calls))
+        return max(1, left)
 
     def _result(self, summary: Dict[str, Any], calls: int, seconds: float) -> Result:
         problem, field = self.problem, self.problem.field
-        provenance = {"made by": f"bespoke-solvers {_core.__version__}", "start": summary["start"],
-                      "psnr": summary["psnr"], "samples": problem.count - problem.held_out,
-                      "held out": problem.held_out, "tolerance": problem.tolerance, "calls": calls}
-        solver = Solver.made(self.name or "bns", summary["solver"],
-                             field.prediction, field.schedule, field.guidance,
-                             {key: value for key, value in provenance.items() if value == value})
+        provenance = {**(summary["provenance"] if summary["psnr"] == summary["psnr"] else {}),
+                      "made_by": f"bespoke-solvers {_core.__version__}",
+                      "method": self.options.method, "samples": problem.count - problem.held_out,
+                      "held_out": problem.held_out, "tolerance": problem.tolerance, "calls": calls}
+        solver = Solver.made(self.name or "bns", summary["solver"], field.prediction,
+                             field.schedule, field.guidance, provenance)
         return Result(solver=solver, psnr=summary["psnr"], training_psnr=summary["training_psnr"],
                       initial_psnr=summary["initial_psnr"], start=summary["start"],
                       iterations=summary["iterations"], calls=calls,

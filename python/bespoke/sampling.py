@@ -1,4 +1,7 @@
-"""Runs a solver on a field: x_{i+1} = a_i x_0 + sum_{j <= i} b_ij u_j."""
+"""Runs a solver on a field: x_{i+1} = a_i x_0 + sum_{j <= i} b_ij u_j.
+
+One with built-in guidance has also the differences d_j of its guided steps, + sum_j c_ij d_j.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +20,10 @@ class Run(NamedTuple):
     x: List[Array]
     u: List[Array]
 
-    def basis(self) -> List[Array]:
-        """What the last step combines."""
-        return [self.x[0], *self.u]
-
 
 def step_coefficients(solver: "_core.NsSolver", step: int) -> List[float]:
-    """(a_i, b_i0 ... b_ii)."""
-    return [solver.a[step], *solver.b[step]]
+    """(a_i, b_i0 ... b_ii), and (c_i0 ...) of a solver with built-in guidance."""
+    return [solver.a[step], *solver.b[step], *(solver.c[step] if solver.c else [])]
 
 
 def run_solver(solver: "_core.NsSolver", field: Field, noise: Array, samples: Sequence[int],
@@ -34,9 +33,17 @@ def run_solver(solver: "_core.NsSolver", field: Field, noise: Array, samples: Se
     arrays = field.arrays
     start = arrays.state(noise) * solver.start_scale
     x, states, velocities = start, [start], []
+    differences: List[Array] = []
     for step in range(solver.nfe):
-        velocities.append(field.velocity(x, [solver.times[step]], samples))
-        x = arrays.combine(step_coefficients(solver, step), [start, *velocities], start)
+        if solver.guided:
+            velocity, difference = field.velocity_parts(x, [solver.times[step]], samples,
+                                                        step in solver.guided)
+            velocities.append(velocity)
+            differences.extend([] if difference is None else [difference])
+        else:
+            velocities.append(field.velocity(x, [solver.times[step]], samples))
+        x = arrays.combine(step_coefficients(solver, step), [start, *velocities, *differences],
+                           start)
         if not arrays.is_finite(x):
             raise DivergedError(_not_finite(field, solver, step, velocities[-1]))
         if keep:

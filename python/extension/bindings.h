@@ -24,7 +24,7 @@ nlohmann::json from_python(const py::object& value);
 void bind_errors();
 void bind_paths(py::module_& module);
 void bind_solvers(py::module_& module);
-void bind_reference(py::module_& module);
+void bind_sampling(py::module_& module);
 void bind_distillation(py::module_& module);
 
 }  // namespace bespoke::python

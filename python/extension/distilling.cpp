@@ -1,14 +1,13 @@
 #include <pybind11/stl.h>
 
-#include <algorithm>
 #include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "array_objective.h"
 #include "bespoke/distill/distill.h"
 #include "bindings.h"
+#include "sampling.h"
 
 namespace bespoke::python {
 
@@ -23,15 +22,22 @@ void bind_options(py::module_& module) {
              Options options;
              options.nfe = nfe;
              options.method = parse_method(method);
-             if (options.method == Method::adam) throw needs_gradients();
+             if (options.method == Method::adam) {
+               throw usage_error(
+                   "this method needs gradients of the model, which callables do not have; take "
+                   "auto, fit or direct");
+             }
              options.field = {parse_prediction(prediction), schedule.schedule, guidance};
              return options;
            }),
            py::arg("nfe"), py::arg("method"), py::arg("prediction"), py::arg("schedule"),
            py::arg("guidance"))
       .def_readonly("nfe", &Options::nfe)
+      .def_property_readonly("method", [](const Options& o) { return to_string(o.method); })
       .def_readwrite("iterations", &Options::iterations)
       .def_readwrite("most_forwards", &Options::most_forwards)
+      .def_readwrite("counts_validation", &Options::counts_validation)
+      .def_readwrite("network_calls", &Options::network_calls)
       .def_readwrite("patience", &Options::patience)
       .def_readwrite("least_gain", &Options::least_gain)
       .def_readwrite("seed", &Options::seed)
@@ -51,7 +57,8 @@ void bind_options(py::module_& module) {
            })
       .def("constrain",
            [](Options& o, bool unit_start_scale, const std::string& times) {
-             o.family = bns_family(o.nfe, {unit_start_scale, parse_time_rounding(times)});
+             o.constraints = {unit_start_scale, parse_time_rounding(times)};
+             if (o.network_calls == 0) o.family = bns_family(o.nfe, o.constraints);
            })
       .def("validate", &Options::validate);
 }
@@ -63,6 +70,7 @@ py::dict to_dict(const DistillSummary& summary, bool measured, bool interrupted)
   };
   py::dict result;
   result["solver"] = summary.solver;
+  result["provenance"] = to_python(to_json(summary.provenance()));
   result["start"] = summary.start;
   result["initial_psnr"] = psnr(summary.initial_psnr);
   result["psnr"] = psnr(summary.validation_psnr);
@@ -79,12 +87,28 @@ py::dict to_dict(const DistillSummary& summary, bool measured, bool interrupted)
   throw py::error_already_set();
 }
 
+// Interruptions are caught while it lives.
+class Watch {
+ public:
+  explicit Watch(Questions& questions) : questions_(questions) {
+    questions_.catch_interruptions(true);
+  }
+  ~Watch() { questions_.catch_interruptions(false); }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+ private:
+  Questions& questions_;
+};
+
 // `on_progress(what, fraction)`, `on_start(name, psnr)` and
 // `on_iteration(iteration, psnr, best_psnr) -> whether to go on`.
-py::dict distill_samples(py::object training, py::object validation, DistillOptions options,
-                         const py::function& on_progress, const py::function& on_start,
-                         const py::function& on_iteration) {
-  Questions questions;
+py::dict distill_samples(const SamplesHandle& training, const SamplesHandle& validation,
+                         DistillOptions options, const py::function& on_progress,
+                         const py::function& on_start, const py::function& on_iteration) {
+  Questions& questions = *training.field.questions;
+  Team& team = training.field.members();
+  const Watch watch(questions);
   bool measured = false;
   options.on_progress = [&](const std::string& what, double fraction) {
     if (questions.interrupted()) return;  // there may be a fit to keep already
@@ -95,22 +119,20 @@ py::dict distill_samples(py::object training, py::object validation, DistillOpti
     measured = true;
     questions.ask([&] { return on_start(start.name, start.initial_psnr); });
   };
-  const int64_t measurement = options.nfe * validation.attr("count").cast<int64_t>();
   options.on_iteration = [&](const DistillProgress& progress, const DistillState&) {
-    if (questions.interrupted()) return Verdict::stop;
-    // What measuring it took, the next iterations cannot spend.
-    if (options.most_forwards > 0) {
-      options.most_forwards = std::max<int64_t>(1, options.most_forwards - measurement);
-    }
-    const py::object answer = questions.ask([&] {
-      return on_iteration(progress.iteration, progress.validation_psnr, progress.best_psnr);
-    });
-    return answer.cast<bool>() ? Verdict::go_on : Verdict::stop;
+    const auto goes_on = [&] {
+      if (questions.interrupted()) return false;
+      const py::object answer = questions.ask([&] {
+        return on_iteration(progress.iteration, progress.validation_psnr, progress.best_psnr);
+      });
+      return answer.cast<bool>();
+    };
+    const bool stops = !goes_on();
+    const bool all_stop = team.size() > 1 ? any_of(team, stops) : stops;
+    return all_stop ? Verdict::stop : Verdict::go_on;
   };
   try {
-    const ArrayObjective learnt(std::move(training), questions);
-    const ArrayObjective held_out(std::move(validation), questions);
-    const DistillSummary summary = distill(learnt, held_out, options);
+    const DistillSummary summary = distill(*training.samples, *validation.samples, options);
     return to_dict(summary, measured, questions.interrupted());
   } catch (const Error&) {
     if (questions.interrupted()) raise_keyboard_interrupt();

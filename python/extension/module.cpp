@@ -8,6 +8,6 @@ PYBIND11_MODULE(_core, module) {
   bind_errors();
   bind_paths(module);
   bind_solvers(module);
-  bind_reference(module);
+  bind_sampling(module);
   bind_distillation(module);
 }

@@ -108,8 +108,6 @@ class Conversion {
   Conversion(const std::string& prediction, const ScheduleHandle& handle, double epsilon)
       : prediction_(parse_prediction(prediction)),
         schedule_(handle.schedule),
-        straight_(fm_ot_schedule()),
-        change_(schedule_change(schedule_, straight_)),
         margin_(safe_margin(epsilon)) {}
 
   py::tuple velocity(const Numbers& times) const {
@@ -117,30 +115,10 @@ class Conversion {
     for (const double t : times) calls.add(velocity_call(prediction_, *schedule_, t, margin_));
     return calls.tuple();
   }
-  py::tuple straight(const Numbers& times) const {
-    Calls calls;
-    for (const double r : times) {
-      calls.add(rescheduled_call(prediction_, *schedule_, *change_, *straight_, r, margin_));
-    }
-    return calls.tuple();
-  }
-  py::tuple crossing() const {
-    const Crossing way = crossing_of(prediction_, *schedule_, 0, 1, margin_);
-    return py::make_tuple(way.first, way.last, way.bridges_start(), way.bridges_end());
-  }
-  py::tuple bridge(double from, double to, double at) const {
-    const Affine<double> step = bridge_step(prediction_, *schedule_, from, to, at);
-    return py::make_tuple(step.state, step.output);
-  }
-  py::tuple straight_point(double t) const {
-    const ScaleTimePoint point = from_fm_ot(*schedule_, t);
-    return py::make_tuple(point.t, point.s);
-  }
 
  private:
   Prediction prediction_;
-  SchedulePtr schedule_, straight_;
-  ScaleTimePtr change_;
+  SchedulePtr schedule_;
   double margin_;
 };
 
@@ -163,11 +141,7 @@ void bind_paths(py::module_& module) {
   py::class_<Conversion>(module, "Conversion")
       .def(py::init<std::string, ScheduleHandle, double>(), py::arg("prediction"),
            py::arg("schedule"), py::arg("epsilon"))
-      .def("velocity", &Conversion::velocity)
-      .def("straight", &Conversion::straight)
-      .def("crossing", &Conversion::crossing)
-      .def("bridge", &Conversion::bridge)
-      .def("straight_point", &Conversion::straight_point);
+      .def("velocity", &Conversion::velocity);
   module.def("normal_noise", &normal_noise);
   module.def("mean_psnr", &mean_psnr);
   module.def("mean_snr", &mean_snr);

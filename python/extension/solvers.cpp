@@ -34,6 +34,8 @@ void bind_ns_solver(py::module_& module) {
       .def_readonly("a", &NsSolver::a)
       .def_readonly("b", &NsSolver::b)
       .def_readonly("start_scale", &NsSolver::start_scale)
+      .def_readonly("guided", &NsSolver::guided)
+      .def_readonly("c", &NsSolver::c)
       .def_property_readonly("nfe", &NsSolver::nfe)
       .def("__eq__", [](const NsSolver& left, const NsSolver& right) { return left == right; });
 }
@@ -45,16 +47,10 @@ SolverFile joined(std::string name, const std::vector<SolverFile>& files) {
     for (const auto& filed : file.solvers) {
       const int nfe = filed.solver.nfe();
       if (all.has(nfe)) throw bad_input("two solvers have {} evaluations; keep one of them", nfe);
-      all.put({filed.solver, file.provenance_of(nfe)});
+      all.put({filed.solver, to_json(file.provenance_of(nfe))});
     }
   }
   return all;
-}
-
-// A file of one solver, which Python can run: it calls a model once an evaluation.
-SolverFile for_python(SolverFile file) {
-  require_one_velocity(file.at(), "Python");
-  return file;
 }
 
 // All that Python knows of the format of solver files.
@@ -77,8 +73,7 @@ void bind_solver_file(py::module_& module) {
       .def_readonly("name", &SolverFile::name)
       .def_property_readonly("nfes", &SolverFile::nfes)
       .def(
-          "only", [](const SolverFile& file, int nfe) { return for_python(file.only(nfe)); },
-          py::arg("nfe"))
+          "only", [](const SolverFile& file, int nfe) { return file.only(nfe); }, py::arg("nfe"))
       .def_static("joined", &joined, py::arg("name"), py::arg("files"))
       .def_property_readonly("solver", [](const SolverFile& file) { return file.at(); })
       .def_property_readonly(
@@ -88,8 +83,9 @@ void bind_solver_file(py::module_& module) {
       .def_property_readonly("guidance", [](const SolverFile& file) { return file.field.guidance; })
       .def_property_readonly("time",
                              [](const SolverFile& file) { return to_python(file.field.time); })
-      .def_property_readonly(
-          "provenance", [](const SolverFile& file) { return to_python(file.provenance_of()); });
+      .def_property_readonly("provenance", [](const SolverFile& file) {
+        return to_python(to_json(file.provenance_of()));
+      });
 }
 
 void bind_names(py::module_& module) {
@@ -97,9 +93,8 @@ void bind_names(py::module_& module) {
       "named_solver",
       [](const std::string& name, int nfe, const ScheduleHandle& schedule,
          const std::string& prediction, const GuidanceWeight& guidance) {
-        return for_python(
-            resolve_solver(SolverName::parse(name), nfe,
-                           {parse_prediction(prediction), schedule.schedule, guidance}));
+        return resolve_solver(SolverName::parse(name), nfe,
+                              {parse_prediction(prediction), schedule.schedule, guidance});
       },
       py::arg("name"), py::arg("nfe"), py::arg("schedule"), py::arg("prediction"),
       py::arg("guidance"));

@@ -9,6 +9,8 @@ double psnr(double mean_squared_error, double peak) {
   return 10 * std::log10(peak * peak / mean_squared_error);
 }
 
+double psnr_of_loss(double loss, double peak) { return psnr(std::exp(loss), peak); }
+
 double mean_psnr(const std::vector<double>& mean_squared_errors, double peak) {
   double sum = 0;
   for (const double error : mean_squared_errors) sum += psnr(error, peak);

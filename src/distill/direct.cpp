@@ -94,44 +94,37 @@ double plain_loss(const LinearModel& model) {
   return model.loss(std::vector<double>(model.columns(), 0));
 }
 
-// The loss of a solver on some samples, with the last step put where it is best where it is free.
+// The smoothed loss of solvers on some samples, with the last step put where it is best where it is
+// free. The first solver measured sets the floor.
 class Refitted {
  public:
-  Refitted(const Objective& objective, const Family& family, const std::vector<int64_t>& batch,
-           Counts* counts)
-      : objective_(objective),
+  Refitted(const Samples& samples, const Family& family, double smoothing)
+      : samples_(samples),
         family_(family),
-        batch_(batch),
-        counts_(counts),
-        refits_(objective.is_linear() && !family.last_step().empty()) {}
+        smoothing_(smoothing),
+        refits_(samples.is_linear() && !family.last_step().empty()) {}
 
-  // The smoothed loss of the first theta, which sets the floor; theta gets the refitted last step.
-  double begin(std::vector<double>& theta, double smoothing) {
-    smoothing_ = smoothing;
-    return measure(theta);
+  // Of the solver of theta, whose runs these are; theta gets the refitted last step.
+  double measure(const Runs& runs, std::vector<double>& theta) {
+    return refits_ ? refit(runs, theta) : plain(runs);
   }
 
-  // The smoothed loss, infinite where the solver diverges.
-  double smoothed(std::vector<double>& theta) {
-    try {
-      return measure(theta);
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::diverged) throw;
-      return std::numeric_limits<double>::infinity();
-    }
+  // Infinite where it is not finite.
+  double measure(const std::optional<Runs>& runs, std::vector<double>& theta) {
+    return runs ? measure(*runs, theta) : std::numeric_limits<double>::infinity();
   }
 
  private:
-  double measure(std::vector<double>& theta) {
-    const NsSolver solver = family_.solver(theta);
-    if (!refits_) {
-      auto errors = objective_.log_errors(solver, batch_, counts_);
-      const double size = objective_.sample_size();
-      if (floor_ < 0) floor_ = smoothing_ * std::exp(mean(errors)) * size;
-      for (double& e : errors) e = std::log(std::exp(e) + floor_ / size);
-      return mean(errors);
-    }
-    LinearModel last = objective_.last_step(solver, batch_, counts_);
+  double plain(const Runs& runs) {
+    auto errors = samples_.log_errors(runs);
+    const double size = samples_.sample_size();
+    if (floor_ < 0) floor_ = smoothing_ * std::exp(mean(errors)) * size;
+    for (double& e : errors) e = std::log(std::exp(e) + floor_ / size);
+    return mean(errors);
+  }
+
+  double refit(const Runs& runs, std::vector<double>& theta) {
+    LinearModel last = samples_.last_step(runs);
     if (floor_ < 0) floor_ = smoothing_ * last.typical_square();
     last.floor = floor_;
     const std::vector<double> change = best_change(last);
@@ -140,12 +133,11 @@ class Refitted {
     return last.loss(change);
   }
 
-  const Objective& objective_;
+  const Samples& samples_;
   const Family& family_;
-  const std::vector<int64_t>& batch_;
-  Counts* counts_;
+  double smoothing_;
   bool refits_;
-  double smoothing_ = 0, floor_ = -1;
+  double floor_ = -1;
 };
 
 struct Trial {
@@ -311,21 +303,20 @@ std::vector<Change> jacobian_changes(const NsSolver& solver, const Matrix& famil
   return changes;
 }
 
-double answer_noise(const Objective& objective, const NsSolver& solver,
-                    const std::vector<int64_t>& subset, Counts* counts) {
+double answer_noise(const Samples& samples, const Runs& runs, const NsSolver& solver,
+                    Counts* counts) {
   constexpr double kSmall = 2e-4;  // of x_0: so little that a smooth model is linear
-  const auto columns = objective.linearise(
-      solver, subset,
-      {{Change::What::start_scale, 0, 0, kSmall}, {Change::What::start_scale, 0, 0, -kSmall}},
+  const Columns columns = samples.columns(
+      runs, {{Change::What::start_scale, 0, 0, kSmall}, {Change::What::start_scale, 0, 0, -kSmall}},
       counts);
-  const LinearModel& model = columns->model();
+  const LinearModel& model = columns.model;
   double squares = 0;
   for (const auto& sample : model.samples) {
     squares += sample.gram(0, 0) - 2 * sample.gram(0, 1) + sample.gram(1, 1);
   }
   const double per_number = squares / (static_cast<double>(model.samples.size()) * model.size);
   return kSmall * std::abs(solver.start_scale) * std::sqrt(std::max(per_number, 0.0) / 2) /
-         objective.data_deviation();
+         samples.data_deviation();
 }
 
 namespace {
@@ -339,21 +330,23 @@ bool share_samples(const std::vector<int64_t>& left, const std::vector<int64_t>&
 // One iteration on its way.
 class Iteration {
  public:
-  Iteration(const Objective& objective, const Family& family, const DirectOptions& options,
+  Iteration(const Samples& samples, const Family& family, const DirectOptions& options,
             DirectState& state, Counts* counts)
-      : objective_(objective), family_(family), options_(options), state_(state), counts_(counts) {}
+      : samples_(samples), family_(family), options_(options), state_(state), counts_(counts) {}
 
   // Before the first: the last step where it is best, and how wide differences are to be.
   void begin(const std::vector<int64_t>& batch, std::vector<double>& theta) {
-    if (state_.damping == 0) {
-      state_.damping = options_.damping;
-      Refitted(objective_, family_, batch, counts_).begin(theta, options_.smoothing);
-    }
-    if (state_.difference == 0) {
-      state_.difference =
-          options_.difference > 0
-              ? options_.difference
-              : difference_for(answer_noise(objective_, family_.solver(theta), batch, counts_));
+    const bool first = state_.damping == 0, measures = state_.difference == 0;
+    if (first) state_.damping = options_.damping;
+    if (measures) state_.difference = options_.difference;
+    if (first || state_.difference == 0) {
+      Runs runs = samples_.run(family_.solver(theta), batch, counts_);
+      if (first) Refitted(samples_, family_, options_.smoothing).measure(runs, theta);
+      const NsSolver solver = family_.solver(theta);
+      batch_runs_ = samples_.with_last_step(std::move(runs), solver);
+      if (state_.difference == 0) {
+        state_.difference = difference_for(answer_noise(samples_, *batch_runs_, solver, counts_));
+      }
     }
     options_.difference = state_.difference;
   }
@@ -366,32 +359,40 @@ class Iteration {
       if (share_samples(earlier.samples, batch)) continue;
       if (!earlier.columns) {
         Counts again;
-        earlier.columns = columns_at(earlier.theta, earlier.samples, &again);
+        const Runs runs = samples_.run(family_.solver(earlier.theta), earlier.samples, &again);
+        earlier.columns = columns_at(earlier.theta, runs, &again);
       }
       others.push_back(std::move(earlier));
     }
     state_.memory = std::move(others);
   }
 
-  // Announces theta on all samples it is asked about: those of the batch, the judges and those
-  // remembered.
-  void announce(const std::vector<int64_t>& batch, const std::vector<int64_t>& judges,
-                const std::vector<double>& theta) const {
-    std::vector<int64_t> all;
-    const auto add = [&](const std::vector<int64_t>& samples) {
-      for (const int64_t sample : samples) {
-        if (std::find(all.begin(), all.end(), sample) == all.end()) all.push_back(sample);
-      }
-    };
-    add(batch);
-    add(judges);
-    for (const Remembered& earlier : state_.memory) add(earlier.samples);
-    objective_.run_ahead({family_.solver(theta)}, all, counts_);
+  // Runs theta on the batch, the judges and the samples remembered.
+  void run(const std::vector<int64_t>& batch, const std::vector<int64_t>& judges,
+           const std::vector<double>& theta) {
+    const NsSolver solver = family_.solver(theta);
+    std::vector<std::vector<int64_t>> sets = {judges};
+    const bool batch_is_known = batch_runs_ && !samples_.joins_runs();
+    if (!batch_is_known) sets.push_back(batch);
+    if (samples_.joins_runs()) {
+      for (const Remembered& earlier : state_.memory) sets.push_back(earlier.samples);
+    }
+    auto runs = samples_.run_sets(solver, sets, counts_);
+    judge_runs_ = needed(std::move(runs[0]), solver, judges);
+    if (!batch_is_known) batch_runs_ = needed(std::move(runs[1]), solver, batch);
+    if (samples_.joins_runs()) {
+      memory_runs_.assign(std::make_move_iterator(runs.begin() + 2),
+                          std::make_move_iterator(runs.end()));
+      return;
+    }
+    sets.clear();
+    for (const Remembered& earlier : state_.memory) sets.push_back(earlier.samples);
+    memory_runs_ = samples_.run_ends(solver, sets, counts_);
   }
 
   Remembered linearise(const std::vector<int64_t>& batch, const std::vector<double>& theta) const {
-    Remembered here{theta, batch, 0, columns_at(theta, batch, counts_)};
-    here.loss = plain_loss(here.columns->model());
+    Remembered here{theta, batch, 0, columns_at(theta, *batch_runs_, counts_)};
+    here.loss = plain_loss(here.columns->model);
     return here;
   }
 
@@ -400,14 +401,12 @@ class Iteration {
   std::vector<Evidence> evidence(const Remembered& here) {
     std::vector<Remembered> others = std::move(state_.memory);
     state_.memory.clear();
-    std::vector<const Linearisation*> columns;
-    for (const Remembered& earlier : others) columns.push_back(earlier.columns.get());
-    auto models = objective_.against(family_.solver(here.theta), columns, counts_);
-    std::vector<Evidence> all = {{here.columns->model(), indices_at(here.theta), 1}};
+    std::vector<Evidence> all = {{here.columns->model, indices_at(here.theta), 1}};
     for (size_t k = 0; k < others.size(); ++k) {
-      if (!models[k]) continue;
-      const double weight = weight_after(others[k].loss - plain_loss(*models[k]));
-      all.push_back({std::move(*models[k]), indices_at(others[k].theta), weight});
+      if (!memory_runs_[k]) continue;
+      LinearModel model = samples_.against(*others[k].columns, *memory_runs_[k]);
+      const double weight = weight_after(others[k].loss - plain_loss(model));
+      all.push_back({std::move(model), indices_at(others[k].theta), weight});
       state_.memory.push_back(std::move(others[k]));
     }
     return all;
@@ -421,19 +420,16 @@ class Iteration {
     const Matrix jacobian = family_.jacobian(theta);
     const std::vector<double> gradient = transposed_product(jacobian, slope.gradient);
     const Matrix hessian = congruence(slope.curvature, jacobian);
-    Refitted judged(objective_, family_, judges, counts_);
+    Refitted judged(samples_, family_, options_.smoothing);
     std::vector<double> unmoved = theta;
-    const double standing = judged.begin(unmoved, options_.smoothing);
+    const double standing = judged.measure(*judge_runs_, unmoved);
     const auto attempt = [&](const std::vector<double>& dampings) {
       std::vector<Trial> trials;
       for (const double damping : dampings) {
         trials.push_back({damping, std::numeric_limits<double>::infinity(),
                           moved(family_, hessian, damping, gradient, theta)});
       }
-      announce(trials, judges);
-      for (Trial& trial : trials) {
-        if (!trial.theta.empty()) trial.loss = judged.smoothed(trial.theta);
-      }
+      try_out(trials, judges, judged);
       return trials;
     };
     const Trial best = best_trial(attempt, state_.damping, attempts_for(options_, family_.nfe()));
@@ -453,43 +449,59 @@ class Iteration {
   }
 
  private:
+  // Where there are none, running the solver once more says why.
+  Runs needed(std::optional<Runs> runs, const NsSolver& solver,
+              const std::vector<int64_t>& samples) const {
+    return runs ? std::move(*runs) : samples_.run(solver, samples, counts_);
+  }
+
+  // The losses of trials whose step could be solved.
+  void try_out(std::vector<Trial>& trials, const std::vector<int64_t>& judges,
+               Refitted& judged) const {
+    std::vector<NsSolver> solvers;
+    std::vector<Trial*> solved;
+    for (Trial& trial : trials) {
+      if (trial.theta.empty()) continue;
+      solvers.push_back(family_.solver(trial.theta));
+      solved.push_back(&trial);
+    }
+    if (solvers.empty()) return;
+    const auto runs = samples_.run_each(solvers, judges, counts_);
+    for (size_t k = 0; k < solved.size(); ++k) {
+      solved[k]->loss = judged.measure(runs[k], solved[k]->theta);
+    }
+  }
+
   std::vector<Change> changes_at(const std::vector<double>& theta) const {
     return jacobian_changes(family_.solver(theta), family_.jacobian(theta), options_);
-  }
-  // One alone is no fewer batches.
-  void announce(const std::vector<Trial>& trials, const std::vector<int64_t>& judges) const {
-    std::vector<NsSolver> solvers;
-    for (const Trial& trial : trials) {
-      if (!trial.theta.empty()) solvers.push_back(family_.solver(trial.theta));
-    }
-    if (solvers.size() > 1) objective_.run_ahead(solvers, judges, counts_);
   }
   std::vector<size_t> indices_at(const std::vector<double>& theta) const {
     return column_indices(changes_at(theta), family_.shape());
   }
-  std::shared_ptr<const Linearisation> columns_at(const std::vector<double>& theta,
-                                                  const std::vector<int64_t>& samples,
-                                                  Counts* counts) const {
-    return objective_.linearise(family_.solver(theta), samples, changes_at(theta), counts);
+  std::shared_ptr<const Columns> columns_at(const std::vector<double>& theta, const Runs& runs,
+                                            Counts* counts) const {
+    return std::make_shared<const Columns>(samples_.columns(runs, changes_at(theta), counts));
   }
 
-  const Objective& objective_;
+  const Samples& samples_;
   const Family& family_;
   DirectOptions options_;
   DirectState& state_;
   Counts* counts_;
+  // Of theta, on the batch, the judges and each set of samples remembered.
+  std::optional<Runs> batch_runs_, judge_runs_;
+  std::vector<std::optional<Runs>> memory_runs_;
 };
 
 }  // namespace
 
-double direct_iteration(const Objective& objective, const Family& family,
-                        const DirectOptions& options, const std::vector<int64_t>& batch,
-                        const std::vector<int64_t>& judges, DirectState& state,
-                        std::vector<double>& theta, Counts* counts) {
-  Iteration iteration(objective, family, options, state, counts);
+double direct_iteration(const Samples& samples, const Family& family, const DirectOptions& options,
+                        const std::vector<int64_t>& batch, const std::vector<int64_t>& judges,
+                        DirectState& state, std::vector<double>& theta, Counts* counts) {
+  Iteration iteration(samples, family, options, state, counts);
   iteration.begin(batch, theta);
   iteration.recall(batch);
-  iteration.announce(batch, judges, theta);
+  iteration.run(batch, judges, theta);
   Remembered here = iteration.linearise(batch, theta);
   const double before = here.loss;
   iteration.move(iteration.evidence(here), judges, theta);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -10,8 +9,10 @@
 #include "bespoke/base/error.h"
 #include "bespoke/base/mean.h"
 #include "bespoke/base/text.h"
-#include "bespoke/distill/screen.h"
-#include "bespoke/distill/starts.h"
+#include "bespoke/distill/budget.h"
+#include "bespoke/distill/optimiser.h"
+#include "bespoke/distill/patience.h"
+#include "chosen_starts.h"
 
 namespace bespoke {
 
@@ -22,22 +23,17 @@ namespace {
 // Of a start that diverges before its first iteration.
 constexpr double kWorstPsnr = -1000;
 
-// The fit alone is to take seconds.
-FitSearchOptions fit_search_options(const DistillOptions& options) {
-  FitSearchOptions search = options.fit;
-  if (options.method == Method::fit) search.rounds = std::min(search.rounds, 1);
-  return search;
-}
-
 // The loop, over the state that can be stored between any two of its iterations.
 class Distillation {
  public:
-  Distillation(const Objective& training, const Objective& validation,
+  Distillation(const Samples& training, const Samples& validation, const LossGradients* gradients,
                const DistillOptions& options, DistillState state)
       : options_(options),
         family_(options.family ? options.family : bns_family(options.nfe)),
         training_(training),
         validation_(validation),
+        budget_(options.most_forwards, options.counts_validation),
+        patience_({options.patience, options.least_gain}),
         state_(std::move(state)),
         began_(std::chrono::steady_clock::now()),
         seconds_before_(state_.seconds) {
@@ -46,6 +42,7 @@ class Distillation {
     } else {
       check_same_run();
     }
+    optimiser_ = make_optimiser(gradients);
   }
 
   DistillSummary run() {
@@ -58,12 +55,22 @@ class Distillation {
   }
 
  private:
-  bool adam() const { return options_.method == Method::adam; }
   int64_t iterations() const { return options_.most_iterations(); }
   int64_t validation_interval() const {
-    constexpr int64_t kDirect = 1, kAdam = 100;
-    if (options_.validation_interval > 0) return options_.validation_interval;
-    return adam() ? kAdam : kDirect;
+    return options_.validation_interval > 0 ? options_.validation_interval
+                                            : optimiser_->validation_interval();
+  }
+
+  std::unique_ptr<Optimiser> make_optimiser(const LossGradients* gradients) const {
+    if (options_.method != Method::adam) {
+      return direct_optimiser(training_, family_, options_.direct, budget_.for_training(state_));
+    }
+    if (gradients == nullptr) {
+      throw usage_error(
+          "adam needs gradients of the model, and there are none here; take auto, fit or direct");
+    }
+    return adam_optimiser(*gradients, family_, options_.adam, training_.count(), options_.seed,
+                          iterations());
   }
 
   void begin() {
@@ -71,7 +78,8 @@ class Distillation {
     state_.nfe = family_->nfe();
     state_.method = options_.method;
     state_.seed = options_.seed;
-    for (const auto& [name, solver] : starts()) {
+    for (const auto& [name, solver] :
+         chosen_starts(training_, *family_, options_, &state_.screening)) {
       StartState start;
       start.name = name;
       start.theta = start.best_theta = family_->parameters(solver);
@@ -86,62 +94,6 @@ class Distillation {
       state_.starts.push_back(start);
       if (options_.on_start) options_.on_start(start, state_.screening, family_->shape());
     }
-  }
-
-  std::vector<NamedSolver> starts() {
-    if (!options_.starts.empty()) return options_.starts;
-    if (adam() || !family_->is_bns()) {  // the published recipe starts from the plain ones
-      std::vector<NamedSolver> list;
-      for (const auto& name : plain_starts(*family_, *options_.field.schedule)) {
-        list.push_back(resolved(name));
-      }
-      return list;
-    }
-    if (training_.trajectories() > 0) return {fitted()};
-    if (options_.method == Method::fit) {
-      throw bad_input("the fit needs the true trajectories of its samples, which these lack");
-    }
-    return {nearest()};
-  }
-
-  NamedSolver fitted() {
-    const auto report = [&](double done) {
-      if (options_.on_progress) options_.on_progress("fitting", done);
-    };
-    return search_fit(training_, *family_, *options_.field.schedule, fit_search_options(options_),
-                      &state_.screening, report);
-  }
-
-  // The nearest of the catalogue on any of the automatic grids.
-  NamedSolver nearest() {
-    std::vector<NamedSolver> all;
-    std::vector<NsSolver> solvers;
-    for (const auto& grid :
-         automatic_grids(family_->nfe(), *options_.field.schedule, training_.data_deviation())) {
-      all.push_back(nearest_on(grid));
-      solvers.push_back(all.back().solver);
-    }
-    return all[nearest_solver(training_, solvers, options_.fit.samples, &state_.screening,
-                              nullptr)];
-  }
-
-  NamedSolver resolved(const std::string& name) const {
-    return {name, resolve_solver(SolverName::parse(name), family_->nfe(), options_.field).at()};
-  }
-
-  // By a part of the training samples: enough to tell good from bad.
-  NamedSolver nearest_on(const std::string& grid) {
-    constexpr int64_t kSamples = 8;
-    std::vector<NamedSolver> candidates;
-    std::vector<NsSolver> solvers;
-    for (const auto& name : start_candidates(grid, family_->nfe())) {
-      candidates.push_back(resolved(name));
-      solvers.push_back(candidates.back().solver);
-    }
-    const auto report = [&](double done) {
-      if (options_.on_progress) options_.on_progress("choosing a start on " + grid, done);
-    };
-    return candidates[nearest_solver(training_, solvers, kSamples, &state_.screening, report)];
   }
 
   void check_same_run() const {
@@ -189,9 +141,11 @@ class Distillation {
     StartState& start = state_.starts[index];
     while (true) {
       if (start.diverged) return Ending::diverged;
-      if (options_.method == Method::automatic && is_stale(start)) return Ending::converged;
+      if (options_.method == Method::automatic && patience_.is_over(start, optimiser_->batch())) {
+        return Ending::converged;
+      }
       if (start.iteration >= until) return Ending::iterations;
-      if (beyond_budget(start)) return Ending::forwards;
+      if (!can_afford(start)) return Ending::forwards;
       if (iterate(index) == Verdict::stop) return Ending::stopped;
     }
   }
@@ -201,10 +155,10 @@ class Distillation {
     double loss = 0;
     bool validated = false;
     try {
-      loss = advance_by_method(start);
+      loss = optimiser_->iterate(start, left_for_iteration(), &state_.training);
       ++start.iteration;
       validated = start.iteration % validation_interval() == 0 || start.iteration == iterations();
-      if (validated) validate(start);
+      if (validated) patience_.take(start, validation_psnr(start.theta));
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::diverged) throw;
       start.diverged = true;
@@ -218,101 +172,18 @@ class Distillation {
         state_);
   }
 
-  // Few samples may gain nothing by chance.
-  bool is_stale(const StartState& start) const {
-    constexpr int64_t kSamples = 24;
-    return start.stale >= options_.patience && start.stale * direct_batch() >= kSamples;
-  }
-
-  bool has_budget() const { return options_.most_forwards > 0; }
-  int64_t left() const {
-    return options_.most_forwards - state_.screening.forwards - state_.training.forwards;
-  }
-
-  // Whether another iteration would spend more than there is.
-  bool beyond_budget(const StartState& start) const {
-    if (!has_budget()) return false;
-    if (adam()) return family_->nfe() * options_.adam.batch > left();
-    return direct_forwards(start) + trial_forwards() > left();
-  }
-
-  // Of one run of a solver, a sample.
-  int64_t calls() const { return family_->shape().calls(); }
-
-  // Of an iteration on so many samples, without those remembered and the judges.
-  int64_t jacobian_forwards(int64_t batch) const {
-    const SolverShape shape = family_->shape();
-    int64_t each = int64_t{2} * shape.calls();
-    for (int i = 0; i < shape.nfe; ++i) {
-      const auto columns = static_cast<int64_t>(shape.columns(static_cast<size_t>(i)));
-      each += int64_t{2} * shape.calls_from(i) + columns * shape.calls_from(i + 1);
+  // Where measurements count, that after the iteration and those of the end are still to come.
+  std::optional<int64_t> left_for_iteration() const {
+    std::optional<int64_t> left = budget_.left(state_);
+    if (left && budget_.counts_validation()) {
+      *left -= family_->shape().calls() * (validation_.count() + training_.count());
     }
-    return std::min(training_.count(), batch) * each;
+    return left;
   }
 
-  // A solver on the judges.
-  int64_t trial_forwards() const {
-    return std::min(training_.count(), direct_batch() + other_judges()) * calls();
-  }
-
-  // What an iteration costs at most before its first trial.
-  int64_t direct_forwards(const StartState& start) const {
-    int64_t forwards = jacobian_forwards(direct_batch()) + trial_forwards();
-    if (start.iteration == 0) forwards += 2 * calls() * direct_batch();  // answer_noise
-    for (const Remembered& entry : start.direct.memory) {
-      forwards += calls() * static_cast<int64_t>(entry.samples.size());
-    }
-    return forwards;
-  }
-
-  double advance_by_method(StartState& start) {
-    if (adam()) return adam_iteration(start);
-    const int64_t count = training_.count(), batch = direct_batch();
-    DirectOptions direct = options_.direct;
-    if (has_budget()) {
-      const int64_t trials = (left() - direct_forwards(start)) / trial_forwards();
-      direct.attempts =
-          static_cast<int>(std::min<int64_t>(attempts_for(direct, family_->nfe()), trials));
-    }
-    return direct_iteration(training_, *family_, direct, fresh_batch(start.iteration, count, batch),
-                            judges_of(start.iteration, count, batch, other_judges()), start.direct,
-                            start.theta, &state_.training);
-  }
-
-  int64_t other_judges() const { return judges_for(options_.direct, family_->nfe()); }
-
-  // Small samples say little each. Where a Jacobian is dear, for what there is to spend, more
-  // iterations gain more than larger ones; where samples are few, half of them at a time.
-  int64_t direct_batch() const {
-    constexpr double kNumbersPerParameter = 16;
-    constexpr int64_t kMost = 8, kFewest = 4, kIterations = 10;
-    if (options_.direct.batch > 0) return options_.direct.batch;
-    const double needed = kNumbersPerParameter * static_cast<double>(family_->parameter_count()) /
-                          training_.sample_size();
-    const int64_t budget = options_.most_forwards - state_.screening.forwards;
-    const bool dear = is_dear(family_->nfe()) || training_.count() < 2 * kMost ||
-                      (has_budget() && kIterations * jacobian_forwards(kMost) > budget);
-    return std::max(dear ? kFewest : kMost, static_cast<int64_t>(std::ceil(needed)));
-  }
-
-  double adam_iteration(StartState& start) {
-    const auto batch =
-        draw_batch(options_.seed, start.iteration, training_.count(), options_.adam.batch);
-    const LossGradient at =
-        training_.loss_gradient(family_->solver(start.theta), batch, &state_.training);
-    const auto gradient = transposed_product(family_->jacobian(start.theta), at.gradient);
-    adam_update(options_.adam, start.iteration, iterations(), gradient, start.adam, start.theta);
-    return at.loss;
-  }
-
-  void validate(StartState& start) {
-    start.validation_psnr = validation_psnr(start.theta);
-    start.stale =
-        start.validation_psnr > start.best_psnr + options_.least_gain ? 0 : start.stale + 1;
-    if (start.validation_psnr > start.best_psnr) {
-      start.best_psnr = start.validation_psnr;
-      start.best_theta = start.theta;
-    }
+  bool can_afford(const StartState& start) const {
+    const std::optional<int64_t> left = left_for_iteration();
+    return !left || optimiser_->least_cost(start) <= *left;
   }
 
   double validation_psnr(const std::vector<double>& theta) {
@@ -361,43 +232,21 @@ class Distillation {
     return result;
   }
 
-  const DistillOptions& options_;
+  const DistillOptions options_;
   FamilyPtr family_;
-  const Objective& training_;
-  const Objective& validation_;
+  const Samples& training_;
+  const Samples& validation_;
+  Budget budget_;
+  Patience patience_;
   DistillState state_;
+  std::unique_ptr<Optimiser> optimiser_;
   std::chrono::steady_clock::time_point began_;
   double seconds_before_;
 };
 
-}  // namespace
-
-int64_t DistillOptions::most_iterations() const {
-  constexpr int64_t kAuto = 16, kDirect = 6, kAdam = 15000;
-  if (method == Method::fit) return 0;
-  if (iterations > 0) return iterations;
-  return method == Method::adam ? kAdam : method == Method::direct ? kDirect : kAuto;
-}
-
-namespace {
-
-void check_network_calls(const DistillOptions& options) {
-  guided_shapes(options.network_calls, options.nfe);
-  if (options.method == Method::adam) {
-    throw usage_error(
-        "a solver that guides itself is found without gradients; take auto, fit or direct instead "
-        "of adam");
-  }
-  if (options.family || !options.starts.empty()) {
-    throw usage_error(
-        "a solver that guides itself is a bns solver that starts from the fit; give neither a "
-        "family nor starts");
-  }
-}
-
 // The options of a solver that guides itself, once its shape and start are known: chosen now, or by
 // the run whose state this is.
-DistillOptions with_shape(const Objective& training, const Objective& validation,
+DistillOptions with_shape(const Samples& training, const Samples& validation,
                           const DistillOptions& options, DistillState& state) {
   DistillOptions own = options;
   if (state.starts.empty()) {
@@ -427,82 +276,14 @@ DistillOptions with_shape(const Objective& training, const Objective& validation
 
 }  // namespace
 
-void DistillOptions::validate() const {
-  if (network_calls != 0) {
-    check_network_calls(*this);
-  } else {
-    check_nfe(nfe);
-  }
-  if (family && family->nfe() != nfe) {
-    throw usage_error("the family spends {} evaluations, {} were asked for", family->nfe(), nfe);
-  }
-  if (method == Method::fit && (!starts.empty() || (family && !family->is_bns()))) {
-    throw usage_error(
-        "the fit makes bns solvers from trajectories alone; give it neither a start nor another "
-        "family, or take another method");
-  }
-  if (starts.empty() && !field.schedule) {
-    throw usage_error("automatic starts need to know the schedule of the field");
-  }
-  if (adam.batch < 1) {
-    throw usage_error("adam's batches need at least one sample, found {}", adam.batch);
-  }
-  if (fit.samples < 1 || fit.rounds < 0 || !(fit.fit.smoothing >= 0)) {
-    throw usage_error(
-        "the fit needs at least one sample, rounds >= 0 and smoothing >= 0, found {}, {} and {}",
-        fit.samples, fit.rounds, fit.fit.smoothing);
-  }
-  if (direct.batch < 0 || direct.remembered < 0 || direct.judges < 0 || direct.attempts < 0 ||
-      !(direct.smoothing >= 0) || !(direct.damping > 0) || !(direct.difference >= 0) ||
-      !(direct.time_difference >= 0 && direct.time_difference < 0.5)) {
-    throw usage_error(
-        "direct needs batch, remembered, judges, attempts and difference >= 0, "
-        "smoothing >= 0, damping > 0 and time_difference in [0, 0.5)");
-  }
-  if (iterations < 0 || most_forwards < 0 || validation_interval < 0 || patience < 1) {
-    throw usage_error(
-        "iterations, limits and intervals must not be negative, and patience at least 1");
-  }
-}
-
-std::string to_string(Ending ending) {
-  switch (ending) {
-    case Ending::converged:
-      return "converged";
-    case Ending::iterations:
-      return "iterations";
-    case Ending::forwards:
-      return "forwards";
-    case Ending::stopped:
-      return "stopped";
-    default:
-      return "diverged";
-  }
-}
-
-std::string DistillSummary::brief_report() const {
-  std::string text = fmt::format(
-      "{} evaluations{} reach {:.2f} dB on the validation samples ({:.2f} on the training samples) "
-      "after {} iterations from {}, which had {:.2f} dB. It took {} forwards and {} "
-      "vector-Jacobian products to train, {} forwards to choose starts and {} to validate, in "
-      "{:.1f} s, and ended: {}.",
-      solver.nfe(),
-      solver.guides_itself() ? fmt::format(" ({} network calls)", solver.shape().calls()) : "",
-      validation_psnr, training_psnr, iterations, start, initial_psnr, grouped(training.forwards),
-      grouped(training.vjps), grouped(screening.forwards), grouped(validation.forwards), seconds,
-      to_string(ending));
-  if (!message.empty()) text += fmt::format(" What diverged: {}.", message);
-  return text;
-}
-
-DistillSummary distill(const Objective& training, const Objective& validation,
-                       const DistillOptions& options, DistillState state) {
+DistillSummary distill(const Samples& training, const Samples& validation,
+                       const DistillOptions& options, DistillState state,
+                       const LossGradients* gradients) {
   options.validate();
-  if (options.network_calls == 0) {
-    return Distillation(training, validation, options, std::move(state)).run();
-  }
-  const DistillOptions own = with_shape(training, validation, options, state);
-  return Distillation(training, validation, own, std::move(state)).run();
+  const bool chooses_shape = options.network_calls != 0;
+  const DistillOptions own =
+      chooses_shape ? with_shape(training, validation, options, state) : options;
+  return Distillation(training, validation, gradients, own, std::move(state)).run();
 }
 
 }  // namespace bespoke

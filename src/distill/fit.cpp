@@ -1,22 +1,19 @@
 #include "bespoke/distill/fit.h"
 
-#include <memory>
-
 #include "bespoke/base/error.h"
 
 namespace bespoke {
 
 namespace {
 
-void check_unknowns(const Objective& objective, const std::vector<int64_t>& subset,
+void check_unknowns(const Samples& samples, const std::vector<int64_t>& subset,
                     const SolverShape& shape) {
-  const double numbers = objective.sample_size() * static_cast<double>(subset.size());
+  const double numbers = samples.sample_size() * static_cast<double>(subset.size());
   const auto unknowns = static_cast<double>(shape.columns(static_cast<size_t>(shape.nfe) - 1));
   if (numbers >= unknowns) return;
   throw bad_input(
       "the last step has {} unknowns and the {} samples {} numbers; at least {} samples are needed",
-      unknowns, subset.size(), numbers,
-      static_cast<int64_t>(unknowns / objective.sample_size()) + 1);
+      unknowns, subset.size(), numbers, static_cast<int64_t>(unknowns / samples.sample_size()) + 1);
 }
 
 std::vector<double> solved(const std::vector<double>& change, size_t step) {
@@ -37,23 +34,23 @@ void add_step(NsSolver& solver, const std::vector<double>& coefficients) {
 
 }  // namespace
 
-FittedSolver fit_solver(const Objective& objective, const std::vector<int64_t>& subset,
+FittedSolver fit_solver(const Samples& samples, const std::vector<int64_t>& subset,
                         const std::vector<double>& times, const FitOptions& options,
                         Counts* counts) {
   const size_t n = times.size() - 1;
   const SolverShape shape = {static_cast<int>(n), options.guided};
-  check_unknowns(objective, subset, shape);
-  const std::unique_ptr<StepwiseRun> run = objective.begin_run(shape, subset, counts);
+  check_unknowns(samples, subset, shape);
+  StepwiseFit run(samples, shape, subset, counts);
   FittedSolver fitted;
   NsSolver& solver = fitted.solver;
   solver.times = times;
   solver.guided = shape.guided;
   if (options.free_start_scale) {
-    solver.start_scale = solved(least_squares_change(run->noise_against(times[0])), 0)[0];
+    solver.start_scale = solved(least_squares_change(run.noise_against(times[0])), 0)[0];
   }
-  run->start(solver.start_scale);
+  run.start(solver.start_scale);
   for (size_t i = 0; i < n; ++i) {
-    LinearModel step = run->evaluate(times[i], times[i + 1]);
+    LinearModel step = run.evaluate(times[i], times[i + 1]);
     std::vector<double> change = solved(least_squares_change(step), i);
     if (i + 1 == n) {
       // From least squares on, since far from it the log error has other minima.
@@ -65,7 +62,7 @@ FittedSolver fit_solver(const Objective& objective, const std::vector<int64_t>& 
       fitted.loss = step.loss(more);
     }
     add_step(solver, change);
-    run->advance(change);
+    run.advance(change);
   }
   return fitted;
 }

@@ -35,13 +35,13 @@ bool has_start_scale(const Family& family) {
 
 class Search {
  public:
-  Search(const Objective& objective, const Family& family, const Schedule& schedule,
+  Search(const Samples& samples, const Family& family, const Schedule& schedule,
          const FitSearchOptions& options, Counts* counts)
-      : objective_(objective),
+      : samples_(samples),
         family_(family),
         schedule_(schedule),
         fit_(options.fit),
-        samples_(first_samples(objective, std::min(options.samples, objective.trajectories()))),
+        subset_(first_samples(samples, std::min(options.samples, samples.trajectories()))),
         counts_(counts) {
     fit_.free_start_scale = fit_.free_start_scale && has_start_scale(family);
     fit_.guided = family.shape().guided;
@@ -51,7 +51,7 @@ class Search {
   bool improves(const std::string& grid) {
     try {
       const auto times = representable(family_, make_grid(grid, family_.nfe(), schedule_));
-      const FittedSolver fitted = fit_solver(objective_, samples_, times, fit_, counts_);
+      const FittedSolver fitted = fit_solver(samples_, subset_, times, fit_, counts_);
       if (!(fitted.loss < least_)) return false;
       least_ = fitted.loss;
       best_ = {"fit/" + grid, fitted.solver};
@@ -70,11 +70,11 @@ class Search {
   }
 
  private:
-  const Objective& objective_;
+  const Samples& samples_;
   const Family& family_;
   const Schedule& schedule_;
   FitOptions fit_;
-  std::vector<int64_t> samples_;
+  std::vector<int64_t> subset_;
   Counts* counts_;
   double least_ = std::numeric_limits<double>::infinity();
   NamedSolver best_;
@@ -115,14 +115,14 @@ bool moves(Search& search, MovableGrid& grid, size_t number, double step) {
 
 }  // namespace
 
-NamedSolver search_fit(const Objective& objective, const Family& family, const Schedule& schedule,
+NamedSolver search_fit(const Samples& samples, const Family& family, const Schedule& schedule,
                        const FitSearchOptions& options, Counts* counts,
                        const std::function<void(double)>& on_progress) {
-  Search search(objective, family, schedule, options, counts);
+  Search search(samples, family, schedule, options, counts);
   MovableGrid grid = options.moves_even_times ? even_times() : MovableGrid();
   search.improves("uniform-t");
   // Every second range: moving them reaches those between.
-  const auto ranges = automatic_ranges(family.nfe(), schedule, objective.data_deviation());
+  const auto ranges = automatic_ranges(family.nfe(), schedule, samples.data_deviation());
   for (size_t k = 0; k < ranges.size(); k += 2) {
     if (search.improves(to_string(ranges[k]))) grid = ranges_about(ranges[k]);
   }

@@ -22,7 +22,7 @@ struct Candidate {
 // Fits one shape after the other.
 class ShapeSearch {
  public:
-  ShapeSearch(const Objective& training, const Objective& validation, const Schedule& schedule,
+  ShapeSearch(const Samples& training, const Samples& validation, const Schedule& schedule,
               const GuidedSearchOptions& options, Counts* counts)
       : training_(training),
         validation_(validation),
@@ -62,8 +62,8 @@ class ShapeSearch {
  private:
   static constexpr int64_t kJudges = 16;
 
-  const Objective& training_;
-  const Objective& validation_;
+  const Samples& training_;
+  const Samples& validation_;
   const Schedule& schedule_;
   const GuidedSearchOptions& options_;
   std::vector<int64_t> judges_;
@@ -111,7 +111,7 @@ std::vector<SolverShape> guided_shapes(int calls, int nfe) {
   return shapes;
 }
 
-GuidedFit search_guided_fit(const Objective& training, const Objective& validation,
+GuidedFit search_guided_fit(const Samples& training, const Samples& validation,
                             const Schedule& schedule, const std::vector<SolverShape>& shapes,
                             const GuidedSearchOptions& options, Counts* counts,
                             const std::function<void(double)>& on_progress) {

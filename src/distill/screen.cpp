@@ -14,11 +14,11 @@ using namespace detail;
 
 namespace {
 
-double loss_or_infinity(const Objective& objective, const NsSolver& solver,
+double loss_or_infinity(const Samples& samples, const NsSolver& solver,
                         const std::vector<int64_t>& subset, Counts* counts) {
   try {
-    if (!objective.is_linear()) return mean(objective.log_errors(solver, subset, counts));
-    LinearModel last = objective.last_step(solver, subset, counts);
+    if (!samples.is_linear()) return mean(samples.log_errors(solver, subset, counts));
+    LinearModel last = samples.last_step(samples.run(solver, subset, counts));
     // Fitted under the floor that training has, a part of the geometric mean of |r|^2, and compared
     // without it: it is another one for every solver.
     const std::vector<double> no_change(last.samples.front().products.size(), 0);
@@ -34,13 +34,13 @@ double loss_or_infinity(const Objective& objective, const NsSolver& solver,
 
 }  // namespace
 
-size_t nearest_solver(const Objective& objective, const std::vector<NsSolver>& solvers,
-                      int64_t samples, Counts* counts,
+size_t nearest_solver(const Samples& samples, const std::vector<NsSolver>& solvers,
+                      int64_t most_samples, Counts* counts,
                       const std::function<void(double)>& on_progress) {
-  const std::vector<int64_t> subset = first_samples(objective, samples);
+  const std::vector<int64_t> subset = first_samples(samples, most_samples);
   std::vector<double> losses;
   for (const auto& solver : solvers) {
-    losses.push_back(loss_or_infinity(objective, solver, subset, counts));
+    losses.push_back(loss_or_infinity(samples, solver, subset, counts));
     if (on_progress) {
       on_progress(static_cast<double>(losses.size()) / static_cast<double>(solvers.size()));
     }

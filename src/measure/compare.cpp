@@ -9,6 +9,7 @@
 #include "bespoke/base/batches.h"
 #include "bespoke/base/clock.h"
 #include "bespoke/base/error.h"
+#include "bespoke/base/packing.h"
 #include "bespoke/model/fields.h"
 #include "bespoke/sample/in_batches.h"
 #include "bespoke/sample/sampler.h"
@@ -79,11 +80,11 @@ class RunningMean {
     for (const double value : values) sum_ += value;
     count_ += static_cast<double>(values.size());
   }
-  void add(const torch::Tensor& message) {
-    sum_ += message[0].item<double>();
-    count_ += message[1].item<double>();
+  void add(Unpacker& unpacker) {
+    sum_ += unpacker.number();
+    count_ += unpacker.number();
   }
-  torch::Tensor message() const { return torch::tensor({sum_, count_}, torch::kDouble); }
+  void pack(Packer& packer) const { packer.add(sum_).add(count_); }
   std::optional<double> value() const {
     return count_ > 0 ? std::optional<double>(sum_ / count_) : std::nullopt;
   }
@@ -103,7 +104,10 @@ class Keeper {
     count_ += missing;
   }
   torch::Tensor samples() const { return parts_.empty() ? torch::Tensor() : torch::cat(parts_); }
-  torch::Tensor message() const { return parts_.empty() ? torch::empty({0}) : samples(); }
+  void add(Unpacker& unpacker) {
+    for (const torch::Tensor& part : tensors_of(unpacker.text())) add(part);
+  }
+  void pack(Packer& packer) const { packer.add(tensor_bytes(parts_)); }
 
  private:
   int64_t most_, count_ = 0;
@@ -119,11 +123,11 @@ class Agreement {
       agreeing_ += verdict.value_or(false) ? 1 : 0;
     }
   }
-  void add(const torch::Tensor& message) {
-    judged_ += message[0].item<int64_t>();
-    agreeing_ += message[1].item<int64_t>();
+  void add(Unpacker& unpacker) {
+    judged_ += unpacker.integer();
+    agreeing_ += unpacker.integer();
   }
-  torch::Tensor message() const { return torch::tensor({judged_, agreeing_}); }
+  void pack(Packer& packer) const { packer.add(judged_).add(agreeing_); }
   std::optional<double> part() const {
     if (judged_ == 0) return std::nullopt;
     return static_cast<double>(agreeing_) / static_cast<double>(judged_);
@@ -159,62 +163,57 @@ struct Truth {
   Keeper keeper;
 };
 
-torch::Tensor message_of(const std::vector<double>& numbers) {
-  return torch::tensor(numbers, torch::kDouble);
-}
-
-void append(std::vector<double>& numbers, const torch::Tensor& message) {
-  const double* begin = message.data_ptr<double>();
-  numbers.insert(numbers.end(), begin, begin + message.numel());
+void append(std::vector<double>& numbers, const std::vector<double>& more) {
+  numbers.insert(numbers.end(), more.begin(), more.end());
 }
 
 // What a member of a team measured, for the others. Shares lie in the order of ranks, so what they
 // list is put one after the other.
-std::vector<torch::Tensor> message_of(const Record& record) {
-  std::vector<torch::Tensor> tensors = record.features.tensors();
-  for (const auto& tensor :
-       {message_of(record.errors), message_of(record.latent_errors), message_of(record.both.latent),
-        message_of(record.both.decoded), record.flux.message(),
-        message_of({record.seconds, double(record.diverged), double(record.features_failed)}),
-        record.agreement.message(), record.keeper.message()}) {
-    tensors.push_back(tensor);
+std::string packed(const Record& record) {
+  Packer packer;
+  packer.add(tensor_bytes(record.features.tensors())).add(record.errors).add(record.latent_errors);
+  packer.add(record.both.latent).add(record.both.decoded).add(record.seconds);
+  packer.add(int64_t{record.diverged}).add(int64_t{record.features_failed});
+  record.flux.pack(packer);
+  record.agreement.pack(packer);
+  record.keeper.pack(packer);
+  return packer.bytes();
+}
+
+void add(const std::string& bytes, Record& record) {
+  Unpacker unpacker(bytes);
+  record.features.add(tensors_of(unpacker.text()));
+  for (auto* list :
+       {&record.errors, &record.latent_errors, &record.both.latent, &record.both.decoded}) {
+    append(*list, unpacker.numbers());
   }
-  return tensors;
+  record.seconds += unpacker.number();
+  record.diverged = unpacker.integer() != 0 || record.diverged;
+  record.features_failed = unpacker.integer() != 0 || record.features_failed;
+  record.flux.add(unpacker);
+  record.agreement.add(unpacker);
+  record.keeper.add(unpacker);
 }
 
-void add(const std::vector<torch::Tensor>& message, Record& record) {
-  record.features.add({message[0], message[1], message[2]});
-  append(record.errors, message[3]);
-  append(record.latent_errors, message[4]);
-  append(record.both.latent, message[5]);
-  append(record.both.decoded, message[6]);
-  record.flux.add(message[7]);
-  const double* numbers = message[8].data_ptr<double>();
-  record.seconds += numbers[0];
-  record.diverged = record.diverged || numbers[1] != 0;
-  record.features_failed = record.features_failed || numbers[2] != 0;
-  record.agreement.add(message[9]);
-  if (message[10].numel() > 0) record.keeper.add(message[10]);
+std::string packed(const Truth& truth) {
+  Packer packer;
+  packer.add(tensor_bytes(truth.features.tensors())).add(truth.powers);
+  packer.add(truth.both.latent).add(truth.both.decoded);
+  truth.flux.pack(packer);
+  truth.agreement.pack(packer);
+  truth.keeper.pack(packer);
+  return packer.bytes();
 }
 
-std::vector<torch::Tensor> message_of(const Truth& truth) {
-  std::vector<torch::Tensor> tensors = truth.features.tensors();
-  for (const auto& tensor :
-       {message_of(truth.powers), message_of(truth.both.latent), message_of(truth.both.decoded),
-        truth.flux.message(), truth.agreement.message(), truth.keeper.message()}) {
-    tensors.push_back(tensor);
+void add(const std::string& bytes, Truth& truth) {
+  Unpacker unpacker(bytes);
+  truth.features.add(tensors_of(unpacker.text()));
+  for (auto* list : {&truth.powers, &truth.both.latent, &truth.both.decoded}) {
+    append(*list, unpacker.numbers());
   }
-  return tensors;
-}
-
-void add(const std::vector<torch::Tensor>& message, Truth& truth) {
-  truth.features.add({message[0], message[1], message[2]});
-  append(truth.powers, message[3]);
-  append(truth.both.latent, message[4]);
-  append(truth.both.decoded, message[5]);
-  truth.flux.add(message[6]);
-  truth.agreement.add(message[7]);
-  if (message[8].numel() > 0) truth.keeper.add(message[8]);
+  truth.flux.add(unpacker);
+  truth.agreement.add(unpacker);
+  truth.keeper.add(unpacker);
 }
 
 // One batch of noise, with its truth.
@@ -434,11 +433,11 @@ Measured measure_share(const Share& share, const Field& field,
 // The same by all members, who then know what each has measured.
 Measured exchanged(const Measured& mine, Team& team, int64_t keep) {
   Measured all(mine.records.size(), keep);
-  std::vector<std::string> messages = team.exchange(tensor_bytes(message_of(mine.truth)));
-  for (const auto& bytes : messages) add(tensors_of(bytes), all.truth);
+  std::vector<std::string> messages = team.exchange(packed(mine.truth));
+  for (const auto& bytes : messages) add(bytes, all.truth);
   for (size_t k = 0; k < mine.records.size(); ++k) {
-    messages = team.exchange(tensor_bytes(message_of(mine.records[k])));
-    for (const auto& bytes : messages) add(tensors_of(bytes), all.records[k]);
+    messages = team.exchange(packed(mine.records[k]));
+    for (const auto& bytes : messages) add(bytes, all.records[k]);
   }
   return all;
 }

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "bespoke/base/error.h"
-#include "bespoke/distill/shared_objective.h"
 #include "bespoke/model/fields.h"
 
 namespace bespoke {
@@ -30,7 +29,7 @@ Pairs given_or_made(const ModelPtr& model, const ModelDistillOptions& options, S
   source.trajectories = train ? trajectories_needed(options) : 0;
   if (options.conditions) source.conditions = options.conditions(split, 0, plan.count);
   PairRun run;
-  run.batch = options.objective.device_batch;
+  run.batch = options.samples.device_batch;
   run.device = options.device;
   run.team = options.team;
   run.on_progress = [&](double done) {
@@ -49,14 +48,14 @@ Pairs pairs_for(const ModelPtr& model, const ModelDistillOptions& options, Split
 }
 
 // Says so, or gives up.
-void need_less_memory(TensorObjectiveOptions& objective, const ModelDistillOptions& options) {
-  if (objective.device_batch == 1) {
+void need_less_memory(TensorSamplesOptions& samples, const ModelDistillOptions& options) {
+  if (samples.device_batch == 1) {
     throw Error(ErrorKind::device,
                 "out of memory even for one sample at a time; use a narrower precision or a device "
                 "with more memory");
   }
-  objective.device_batch /= 2;
-  if (options.on_less_memory) options.on_less_memory(objective);
+  samples.device_batch /= 2;
+  if (options.on_less_memory) options.on_less_memory(samples);
 }
 
 }  // namespace
@@ -77,20 +76,19 @@ DistillSummary distill(const ModelPtr& model, const ModelDistillOptions& options
         options.on_iteration && options.on_iteration(progress, reached) == Verdict::stop;
     return any_of(*own.team, stops) ? Verdict::stop : Verdict::go_on;
   };
-  own.objective.runs_ahead = own.objective.runs_ahead || !options.device.is_cpu();
+  own.samples.joins_runs = own.samples.joins_runs || !options.device.is_cpu();
+  own.samples.team = own.team;
   const auto field = std::make_shared<VelocityField>(model);
   while (true) {
     try {
-      const TensorObjective whole(field, training, own.objective);
-      const TensorObjective whole_validation(field, validation, own.objective);
-      if (own.team->size() == 1) return distill(whole, whole_validation, own, state);
-      return distill(SharedObjective(whole, *own.team),
-                     SharedObjective(whole_validation, *own.team), own, state);
+      const TensorGradients gradients(field, training, own.samples);
+      return distill(tensor_samples(field, training, own.samples),
+                     tensor_samples(field, validation, own.samples), own, state, &gradients);
     } catch (const Error&) {
       throw;
     } catch (const std::exception& error) {
       if (!is_out_of_memory(error)) throw;
-      need_less_memory(own.objective, options);
+      need_less_memory(own.samples, options);
     }
   }
 }

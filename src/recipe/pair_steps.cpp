@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "bespoke/base/json_checks.h"
+#include "bespoke/tensor/tensor_arrays.h"
 #include "pair_shard.h"
 
 namespace bespoke::detail {
@@ -16,8 +17,10 @@ namespace {
 constexpr char kSteps[] = "steps";
 constexpr int64_t kMostSteps = int64_t{1} << 32;  // sums stay far from overflow
 
-std::vector<torch::Tensor> rows_of(const torch::Tensor& all, int64_t begin, int64_t count) {
-  return all.slice(0, begin, begin + count).unbind();
+std::vector<Array> single_rows(const torch::Tensor& all, int64_t begin, int64_t count) {
+  std::vector<Array> rows;
+  for (int64_t k = begin; k < begin + count; ++k) rows.push_back(array_of(all.slice(0, k, k + 1)));
+  return rows;
 }
 
 }  // namespace
@@ -32,16 +35,16 @@ TensorFile joined_steps(const std::vector<RecordedSteps>& samples) {
   for (const RecordedSteps& sample : samples) {
     counts.push_back(static_cast<int64_t>(sample.middles.size()));
     append(times, sample.times);
-    append(states, sample.states);
-    append(slopes, sample.slopes);
-    append(middles, sample.middles);
+    append(states, tensors_in(sample.states));
+    append(slopes, tensors_in(sample.slopes));
+    append(middles, tensors_in(sample.middles));
   }
   TensorFile file;
   file.tensors = {{kSteps, torch::tensor(counts, torch::kLong)},
                   {"times", torch::tensor(times, torch::kDouble)},
-                  {"states", torch::stack(states)},
-                  {"slopes", torch::stack(slopes)},
-                  {"middles", torch::stack(middles)}};
+                  {"states", torch::cat(states)},
+                  {"slopes", torch::cat(slopes)},
+                  {"middles", torch::cat(middles)}};
   return file;
 }
 
@@ -73,9 +76,9 @@ std::vector<RecordedSteps> separate_steps(const TensorFile& file, int64_t sample
     sample.times.assign(first, first + own + 1);
     require(std::is_sorted(sample.times.begin(), sample.times.end()), source,
             fmt::format("the times of sample {} must rise", k));
-    sample.states = rows_of(states, end, own + 1);
-    sample.slopes = rows_of(slopes, end, own + 1);
-    sample.middles = rows_of(middles, middle, own);
+    sample.states = single_rows(states, end, own + 1);
+    sample.slopes = single_rows(slopes, end, own + 1);
+    sample.middles = single_rows(middles, middle, own);
     result.push_back(std::move(sample));
     end += own + 1;
     middle += own;

@@ -6,8 +6,10 @@
 
 #include "bespoke/base/error.h"
 #include "bespoke/distill/family.h"
+#include "bespoke/run/solver_run.h"
 #include "bespoke/tensor/combine.h"
 #include "bespoke/tensor/inner_products.h"
+#include "bespoke/tensor/tensor_arrays.h"
 #include "solver_run.h"
 
 namespace bespoke {
@@ -63,7 +65,7 @@ torch::Tensor cotangent_of_velocity(const NsSolver& solver, size_t i,
 }
 
 // Where the gradients of step i lie among the coefficients.
-struct Columns {
+struct CoefficientPlaces {
   int64_t n;
   int64_t time(size_t i) const { return static_cast<int64_t>(i); }
   int64_t a(size_t i) const { return n + 1 + static_cast<int64_t>(i); }
@@ -76,13 +78,15 @@ struct Columns {
 Trajectory run_trajectory(const NsSolver& solver, const Field& field, const torch::Tensor& x0,
                           const Conditions& conditions, Counts* counts) {
   require_one_velocity(solver, "the sweep back");
-  Trajectory run{solver, {start_state(solver, x0)}, {}, {}};
+  Trajectory run{solver, {solver.start_scale * noise_state(x0)}, {}, {}};
   for (size_t i = 0; i < solver.a.size(); ++i) {
     run.recorded.push_back(record_step(field, run.x.back(), solver.times[i], conditions, counts));
     run.u.push_back(kept_velocity(run.recorded.back().u, run.x.back()));
     torch::Tensor next = torch::empty_like(run.x.front());
-    if (!combine_step(solver, i, run.x.front(), run.u, {}, next)) {
-      report_not_finite(solver, i, run.u.back(), next, 0);
+    std::vector<torch::Tensor> terms = {run.x.front()};
+    terms.insert(terms.end(), run.u.begin(), run.u.end());
+    if (!combine(next, terms, step_coefficients(solver, i))) {
+      report_not_finite(*tensor_arrays(), solver, i, array_of(run.u.back()), array_of(next), 0);
     }
     run.x.push_back(next);
   }
@@ -93,7 +97,7 @@ torch::Tensor sweep_back(Trajectory trajectory, const torch::Tensor& cotangent, 
   const NsSolver& solver = trajectory.solver;
   const size_t n = solver.a.size();
   const torch::Tensor& x0 = trajectory.x.front();
-  const Columns columns{static_cast<int64_t>(n)};
+  const CoefficientPlaces columns{static_cast<int64_t>(n)};
   torch::Tensor rows =
       torch::zeros({x0.size(0), static_cast<int64_t>(coefficient_count(solver.nfe()))},
                    x0.options().dtype(torch::kDouble));

@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 #include <torch/torch.h>
 
+#include <numeric>
 #include <utility>
 
-#include "bespoke/sample/pending_states.h"
+#include "bespoke/run/solver_run.h"
+#include "bespoke/sample/tensor_field.h"
+#include "bespoke/tensor/pending_states.h"
 #include "bespoke/tensor/recording.h"
+#include "bespoke/tensor/tensor_arrays.h"
 #include "solver_run.h"
 
 namespace bespoke {
@@ -40,7 +44,7 @@ torch::Tensor RepeatedSampler::sample(const torch::Tensor& x0, const Conditions&
   // Where the network could not be recorded, nor can what is made of its calls.
   if (graphs_ && graphs_->records() && field_.can_be_recorded()) {
     const torch::NoGradGuard no_grad;
-    std::vector<torch::Tensor> arguments = {start_state(solver_, x0)};
+    std::vector<torch::Tensor> arguments = {solver_.start_scale * noise_state(x0)};
     for (const auto& [name, values] : conditions) arguments.push_back(values);
     coefficients_for(arguments.front());  // before a recording, which may not send them
     const torch::Tensor x = graphs_->call(arguments, [&](const std::vector<torch::Tensor>& given) {
@@ -56,10 +60,15 @@ torch::Tensor RepeatedSampler::run(const std::vector<torch::Tensor>& arguments,
   Conditions given;
   size_t next = 1;
   for (const auto& entry : conditions) given[entry.first] = arguments[next++];
-  const PendingStates states =
-      run_pending(solver_, coefficients_for(arguments.front()), field_, arguments.front(), given,
-                  is_recording() ? StepCallback() : on_step);
-  return states.state(solver_.a.size() - 1).clone();
+  const torch::Tensor& start = arguments.front();
+  PendingStates states(solver_, coefficients_for(start), start);
+  std::vector<int64_t> rows(static_cast<size_t>(start.size(0)));
+  std::iota(rows.begin(), rows.end(), 0);
+  const std::shared_ptr<const Field> borrowed(&field_, [](const Field*) {});
+  Counts unused;
+  run_steps(*tensor_field(borrowed, given), solver_, array_of(start), rows, states, &unused,
+            is_recording() ? nullptr : each_step(solver_, on_step));
+  return tensor_of(states.state(solver_.a.size() - 1)).clone();
 }
 
 const torch::Tensor& RepeatedSampler::coefficients_for(const torch::Tensor& start) {

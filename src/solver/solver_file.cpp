@@ -193,11 +193,11 @@ bool SolverFile::has(int nfe) const {
 
 const NsSolver& SolverFile::at(int nfe) const { return find(*this, nfe).solver; }
 
-nlohmann::json SolverFile::provenance_of(int nfe) const {
+Provenance SolverFile::provenance_of(int nfe) const {
   json all = provenance;
   const json& own = find(*this, nfe).provenance;
   if (!own.empty()) all.update(own);
-  return all;
+  return provenance_from(all);
 }
 
 SolverFile SolverFile::only(int nfe) const { return {name, field, {find(*this, nfe)}, provenance}; }

@@ -57,7 +57,7 @@ TEST_F(DistillCommand, WritesSolversThatKeepTheirPromise) {
   EXPECT_EQ(file.nfes(), (std::vector<int>{4, 6}));
   EXPECT_EQ(file.provenance["method"], "auto");
   for (const int nfe : {4, 6}) {
-    const json provenance = file.provenance_of(nfe);
+    const json provenance = to_json(file.provenance_of(nfe));
     EXPECT_EQ(provenance["vjps"], 0);
     EXPECT_GT(provenance["forwards"].get<int64_t>(), 0);
     const double promised = provenance["validation_psnr"];

@@ -1,7 +1,7 @@
-// The corridor: base -> path -> solver -> distill -> tensor -> model -> sample -> io -> recipe ->
-// measure -> report. A folder includes only what is to its left; app and tests include everything.
-// The first four are bespoke::core, from which no library of tensors, pictures or sounds is in
-// reach.
+// The corridor: base -> path -> solver -> run -> distill -> tensor -> model -> sample -> io ->
+// recipe -> measure -> report. A folder includes only what is to its left; app and tests include
+// everything. The first five are bespoke::core, from which no library of tensors, pictures or
+// sounds is in reach.
 
 #include <gtest/gtest.h>
 
@@ -20,13 +20,13 @@ namespace {
 using namespace bespoke::testing;
 
 const std::vector<std::string>& corridor() {
-  static const std::vector<std::string> folders = {"base",   "path",    "solver", "distill",
-                                                   "tensor", "model",   "sample", "io",
-                                                   "recipe", "measure", "report"};
+  static const std::vector<std::string> folders = {"base",    "path",   "solver",  "run",
+                                                   "distill", "tensor", "model",   "sample",
+                                                   "io",      "recipe", "measure", "report"};
   return folders;
 }
 
-constexpr size_t kCoreFolders = 4;
+constexpr size_t kCoreFolders = 5;
 
 // Its place in the corridor, or one past the end.
 size_t place_of(const std::string& folder) {

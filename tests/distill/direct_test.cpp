@@ -14,7 +14,7 @@
 namespace bespoke {
 namespace {
 
-using testing::PlainObjective;
+using testing::plain_samples;
 using testing::PlainProblem;
 
 DistillOptions direct(int nfe, const SchedulePtr& schedule) {
@@ -130,8 +130,8 @@ TEST(Direct, CountsWhatItCosts) {
     DirectOptions options;
     options.difference = 1e-3;
     Counts counts;
-    problem.training.linearise(solver, {0, 1, 2}, jacobian_changes(solver, jacobian, options),
-                               &counts);
+    const Runs runs = problem.training.run(solver, {0, 1, 2}, &counts);
+    problem.training.columns(runs, jacobian_changes(solver, jacobian, options), &counts);
     return counts.forwards;
   };
   // Of a sample: the run, 112 for coefficients, twice 36 for times, 8 for the start scale.
@@ -142,26 +142,33 @@ TEST(Direct, CountsWhatItCosts) {
 // A model with rounding errors of a known size, as seen through answers to small changes.
 TEST(Direct, MeasuresHowWellAnswersRepeat) {
   for (const double step : {1e-4, 1e-3, 1e-2}) {
-    const PlainObjective rounding(testing::plain_mixture(), fm_ot_schedule(), 16, 1, {step, 0});
+    testing::PlainSamplesOptions options;
+    options.flaws.rounding = step;
+    const Samples rounding =
+        plain_samples(testing::plain_mixture(), fm_ot_schedule(), 16, 1, options);
     const NsSolver solver = make_solver("midpoint", {4, fm_ot_schedule(), "uniform-t:start=0.1"});
     Counts counts;
-    const double noise = answer_noise(rounding, solver, first_samples(rounding), &counts);
+    const Runs runs = rounding.run(solver, first_samples(rounding), &counts);
+    const double noise = answer_noise(rounding, runs, solver, &counts);
     EXPECT_GT(noise, 0.01 * step);
     EXPECT_LT(noise, 3 * step);
     EXPECT_EQ(counts.forwards, 16 * 3 * 4);
   }
-  const PlainObjective exact(testing::plain_mixture(), fm_ot_schedule(), 16, 1);
+  const Samples exact = plain_samples(testing::plain_mixture(), fm_ot_schedule(), 16, 1);
   Counts counts;
   const NsSolver solver = make_solver("midpoint", {4, fm_ot_schedule(), "uniform-t:start=0.1"});
-  EXPECT_LT(answer_noise(exact, solver, first_samples(exact), &counts), 1e-6);
+  const Runs runs = exact.run(solver, first_samples(exact), &counts);
+  EXPECT_LT(answer_noise(exact, runs, solver, &counts), 1e-6);
 }
 
 // Velocities known to two and a half decimals, as in bfloat16: differences as small as suit
 // float32 would see mostly rounding.
 TEST(Direct, TakesWiderDifferencesOfImpreciseModels) {
   const auto mixture = testing::plain_mixture();
-  const PlainObjective training(mixture, fm_ot_schedule(), 64, 1, {4e-3, 0});
-  const PlainObjective validation(mixture, fm_ot_schedule(), 64, 2, {4e-3, 0});
+  testing::PlainSamplesOptions imprecise;
+  imprecise.flaws.rounding = 4e-3;
+  const Samples training = plain_samples(mixture, fm_ot_schedule(), 64, 1, imprecise);
+  const Samples validation = plain_samples(mixture, fm_ot_schedule(), 64, 2, imprecise);
   DistillOptions options = direct(4, fm_ot_schedule());
   double difference = 0;
   options.on_iteration = [&](const DistillProgress&, const DistillState& state) {
@@ -174,7 +181,9 @@ TEST(Direct, TakesWiderDifferencesOfImpreciseModels) {
 }
 
 TEST(Direct, RefusesAModelThatAnswersAnyhow) {
-  const PlainObjective training(testing::plain_mixture(), fm_ot_schedule(), 32, 1, {0, 0.5});
+  testing::PlainSamplesOptions shaky;
+  shaky.flaws.jitter = 0.5;
+  const Samples training = plain_samples(testing::plain_mixture(), fm_ot_schedule(), 32, 1, shaky);
   DistillOptions options = direct(4, fm_ot_schedule());
   try {
     distill(training, training, options);

@@ -10,30 +10,30 @@
 namespace bespoke {
 namespace {
 
-using testing::PlainObjective;
+using testing::plain_samples;
 
-double fitted_loss(const PlainObjective& objective, const std::string& grid, int nfe) {
+double fitted_loss(const Samples& samples, const std::string& grid, int nfe) {
   Counts counts;
-  return fit_solver(objective, first_samples(objective, 8), make_grid(grid, nfe, *vp_schedule()),
-                    {}, &counts)
+  return fit_solver(samples, first_samples(samples, 8), make_grid(grid, nfe, *vp_schedule()), {},
+                    &counts)
       .loss;
 }
 
 TEST(FitSearch, FindsTimesNoWorseThanAnyItBeganWith) {
-  const PlainObjective objective(testing::plain_mixture(), vp_schedule(), 24, 1);
+  const Samples samples = plain_samples(testing::plain_mixture(), vp_schedule(), 24, 1);
   Counts few, more;
   FitSearchOptions options;
   options.samples = 8;
   options.rounds = 0;
   const FamilyPtr family = bns_family(4);
-  const NamedSolver begun = search_fit(objective, *family, *vp_schedule(), options, &few);
+  const NamedSolver begun = search_fit(samples, *family, *vp_schedule(), options, &few);
   options.rounds = 2;
-  const NamedSolver found = search_fit(objective, *family, *vp_schedule(), options, &more);
+  const NamedSolver found = search_fit(samples, *family, *vp_schedule(), options, &more);
   const auto loss = [&](const NamedSolver& solver) {
-    return fitted_loss(objective, solver.name.substr(solver.name.find('/') + 1), 4);
+    return fitted_loss(samples, solver.name.substr(solver.name.find('/') + 1), 4);
   };
   for (const auto& grid : {std::string("uniform-t"), begun.name.substr(4)}) {
-    EXPECT_LE(loss(found), fitted_loss(objective, grid, 4));
+    EXPECT_LE(loss(found), fitted_loss(samples, grid, 4));
   }
   EXPECT_LT(loss(found), loss(begun) - 0.1);
   // Every set of times costs n forwards a sample; at most six a round are tried.
@@ -41,37 +41,33 @@ TEST(FitSearch, FindsTimesNoWorseThanAnyItBeganWith) {
   EXPECT_LE(more.forwards, few.forwards + 2 * 6 * 8 * 4);
 }
 
-// Samples so small, as it says, that every range of log-SNR begins where they are nearly done.
-class MisplacedRanges : public PlainObjective {
- public:
-  using PlainObjective::PlainObjective;
-  double data_deviation() const override { return 1e-3; }
-};
-
+// Samples so small, as they say, that every range of log-SNR begins where they are nearly done.
 TEST(FitSearch, MovesTimesEvenInTWhereNoRangeIsBetter) {
-  const MisplacedRanges objective(testing::plain_mixture(), vp_schedule(), 24, 1);
+  testing::PlainSamplesOptions tiny;
+  tiny.x1_factor = 2e-3;
+  const Samples samples = plain_samples(testing::plain_mixture(), vp_schedule(), 24, 1, tiny);
   Counts counts;
   FitSearchOptions options;
   options.samples = 8;
   options.moves_even_times = true;
   options.rounds = 0;
   const FamilyPtr family = bns_family(4);
-  EXPECT_EQ(search_fit(objective, *family, *vp_schedule(), options, &counts).name, "fit/uniform-t");
+  EXPECT_EQ(search_fit(samples, *family, *vp_schedule(), options, &counts).name, "fit/uniform-t");
   options.rounds = 2;
-  const NamedSolver found = search_fit(objective, *family, *vp_schedule(), options, &counts);
+  const NamedSolver found = search_fit(samples, *family, *vp_schedule(), options, &counts);
   EXPECT_EQ(found.name.rfind("fit/shift:", 0), 0u) << found.name;
-  EXPECT_LT(fitted_loss(objective, found.name.substr(4), 4),
-            fitted_loss(objective, "uniform-t", 4) - 0.1);
+  EXPECT_LT(fitted_loss(samples, found.name.substr(4), 4),
+            fitted_loss(samples, "uniform-t", 4) - 0.1);
 }
 
 TEST(FitSearch, KeepsToTheFamilysConstraints) {
-  const PlainObjective objective(testing::plain_mixture(), vp_schedule(), 24, 1);
+  const Samples samples = plain_samples(testing::plain_mixture(), vp_schedule(), 24, 1);
   Counts counts;
   const FamilyPtr family = bns_family(5, {true, {TimeRounding::Kind::integer, 100}});
   FitSearchOptions options;
   options.samples = 8;
   options.rounds = 1;
-  const NamedSolver found = search_fit(objective, *family, *vp_schedule(), options, &counts);
+  const NamedSolver found = search_fit(samples, *family, *vp_schedule(), options, &counts);
   EXPECT_EQ(found.solver.start_scale, 1);
   for (const double t : found.solver.times) EXPECT_NEAR(100 * t, std::round(100 * t), 1e-9);
   const NsSolver kept = family->solver(family->parameters(found.solver));
@@ -80,12 +76,13 @@ TEST(FitSearch, KeepsToTheFamilysConstraints) {
 }
 
 TEST(FitSearch, KnowsOnlySomeTrajectories) {
-  PlainObjective objective(testing::plain_mixture(), vp_schedule(), 24, 1);
-  objective.know_trajectories(9);
+  testing::PlainSamplesOptions nine;
+  nine.trajectories = 9;
+  const Samples samples = plain_samples(testing::plain_mixture(), vp_schedule(), 24, 1, nine);
   Counts counts;
   FitSearchOptions options;
   options.rounds = 0;
-  search_fit(objective, *bns_family(4), *vp_schedule(), options, &counts);
+  search_fit(samples, *bns_family(4), *vp_schedule(), options, &counts);
   EXPECT_EQ(counts.forwards % (9 * 4), 0);
 }
 

@@ -14,19 +14,19 @@
 namespace bespoke {
 namespace {
 
-using testing::PlainObjective;
+using testing::plain_samples;
 
 constexpr char kRange[] = "lambda-range:from=-2.5,to=4";
 
-double loss_of(const Objective& objective, const NsSolver& solver) {
+double loss_of(const Samples& samples, const NsSolver& solver) {
   Counts counts;
-  return detail::mean(objective.log_errors(solver, first_samples(objective), &counts));
+  return detail::mean(samples.log_errors(solver, first_samples(samples), &counts));
 }
 
 TEST(Fit, BeatsTheCatalogueOnItsOwnTimes) {
   for (const auto& schedule : {fm_ot_schedule(), cosine_schedule(), vp_schedule()}) {
-    const PlainObjective training(testing::plain_mixture(), schedule, 48, 1);
-    const PlainObjective held_out(testing::plain_mixture(), schedule, 48, 2);
+    const Samples training = plain_samples(testing::plain_mixture(), schedule, 48, 1);
+    const Samples held_out = plain_samples(testing::plain_mixture(), schedule, 48, 2);
     const auto times = make_grid(kRange, 6, *schedule);
     Counts counts;
     const FittedSolver fitted = fit_solver(training, first_samples(training), times, {}, &counts);
@@ -46,9 +46,9 @@ TEST(Fit, BeatsTheCatalogueOnItsOwnTimes) {
 // solver of them can be exact.
 TEST(Fit, SolvesSingularStepsExactly) {
   const auto gaussian = testing::plain_mixture({6, 1, 7, 0.0, 0.3, 0.3});
-  const PlainObjective objective(gaussian, fm_ot_schedule(), 8, 1);
+  const Samples samples = plain_samples(gaussian, fm_ot_schedule(), 8, 1);
   Counts counts;
-  const FittedSolver fitted = fit_solver(objective, first_samples(objective),
+  const FittedSolver fitted = fit_solver(samples, first_samples(samples),
                                          make_grid(kRange, 4, *fm_ot_schedule()), {}, &counts);
   EXPECT_LT(fitted.loss, -20);
 }
@@ -57,7 +57,7 @@ TEST(Fit, SolvesSingularStepsExactly) {
 // evaluated.
 TEST(Fit, IsToTheTimesThatTheSolverHas) {
   const auto mixture = testing::plain_mixture({6, 3, 7, 1.2, 0.2, 0.2});
-  const PlainObjective training(mixture, fm_ot_schedule(), 48, 1);
+  const Samples training = plain_samples(mixture, fm_ot_schedule(), 48, 1);
   DistillOptions options;
   options.nfe = 4;
   options.method = Method::fit;
@@ -71,17 +71,15 @@ TEST(Fit, IsToTheTimesThatTheSolverHas) {
 }
 
 TEST(Fit, KeepsTheStartScaleAtOneWhereAsked) {
-  const PlainObjective objective(testing::plain_mixture(), fm_ot_schedule(), 32, 1);
+  const Samples samples = plain_samples(testing::plain_mixture(), fm_ot_schedule(), 32, 1);
   const auto times = make_grid(kRange, 5, *fm_ot_schedule());
   Counts counts;
   FitOptions options;
-  EXPECT_NE(
-      fit_solver(objective, first_samples(objective), times, options, &counts).solver.start_scale,
-      1);
+  EXPECT_NE(fit_solver(samples, first_samples(samples), times, options, &counts).solver.start_scale,
+            1);
   options.free_start_scale = false;
-  EXPECT_EQ(
-      fit_solver(objective, first_samples(objective), times, options, &counts).solver.start_scale,
-      1);
+  EXPECT_EQ(fit_solver(samples, first_samples(samples), times, options, &counts).solver.start_scale,
+            1);
 }
 
 TEST(Fit, RefusesStartsAndOtherFamilies) {
@@ -98,26 +96,28 @@ TEST(Fit, RefusesStartsAndOtherFamilies) {
 
 // Trajectories are large, so they may be known of fewer samples than there are.
 TEST(Fit, ReadsOnlyTrajectoriesThatAreKnown) {
-  PlainObjective training(testing::plain_mixture(), fm_ot_schedule(), 32, 1);
-  const PlainObjective validation(testing::plain_mixture(), fm_ot_schedule(), 16, 2);
+  const auto training_of = [](int64_t trajectories) {
+    testing::PlainSamplesOptions options;
+    options.trajectories = trajectories;
+    return plain_samples(testing::plain_mixture(), fm_ot_schedule(), 32, 1, options);
+  };
+  const Samples validation = plain_samples(testing::plain_mixture(), fm_ot_schedule(), 16, 2);
   DistillOptions options;
   options.nfe = 4;
   options.field.schedule = fm_ot_schedule();
   options.method = Method::fit;
   options.fit.samples = 5;
-  const NsSolver of_five = distill(training, validation, options).solver;
-  training.know_trajectories(5);
+  const NsSolver of_five = distill(training_of(32), validation, options).solver;
   options.fit.samples = 16;
-  EXPECT_TRUE(distill(training, validation, options).solver == of_five);
-  training.know_trajectories(0);
-  EXPECT_THROW(distill(training, validation, options), Error);
+  EXPECT_TRUE(distill(training_of(5), validation, options).solver == of_five);
+  EXPECT_THROW(distill(training_of(0), validation, options), Error);
 }
 
 TEST(Fit, SaysHowManySamplesItNeeds) {
-  const PlainObjective objective(testing::plain_mixture(), fm_ot_schedule(), 8, 1);
+  const Samples samples = plain_samples(testing::plain_mixture(), fm_ot_schedule(), 8, 1);
   Counts counts;
   try {
-    fit_solver(objective, {0}, make_grid(kRange, 12, *fm_ot_schedule()), {}, &counts);
+    fit_solver(samples, {0}, make_grid(kRange, 12, *fm_ot_schedule()), {}, &counts);
     FAIL() << "13 unknowns were fitted to 6 numbers";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::bad_input);

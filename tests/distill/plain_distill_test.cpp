@@ -1,8 +1,6 @@
-// The whole distillation on an objective written without any library of tensors.
+// The whole distillation on plain arrays, without any library of tensors.
 
 #include <gtest/gtest.h>
-
-#include <cmath>
 
 #include "bespoke/distill/distill.h"
 #include "plain_problem.h"
@@ -10,7 +8,6 @@
 namespace bespoke {
 namespace {
 
-using testing::PlainObjective;
 using testing::PlainProblem;
 
 DistillOptions automatic(int nfe, const SchedulePtr& schedule) {
@@ -53,8 +50,9 @@ TEST(PlainDistill, OfSeveralStartsTheBestAfterOneIterationGoesOn) {
 // Without trajectories the start is the nearest of the catalogue, and iterations gain on it.
 TEST(PlainDistill, NeedsNoTrajectories) {
   const SchedulePtr schedule = vp_schedule();
-  PlainProblem problem(schedule);
-  problem.training.know_trajectories(0);
+  testing::PlainSamplesOptions unknown;
+  unknown.trajectories = 0;
+  const PlainProblem problem(schedule, unknown);
   const DistillSummary summary =
       distill(problem.training, problem.validation, automatic(4, schedule));
   EXPECT_NE(summary.start.substr(0, 4), "fit/");
@@ -74,34 +72,32 @@ TEST(PlainDistill, AdamAndScaleTimeFamiliesStartFromPlainSolvers) {
   options.adam.rate = 5e-3;
   options.adam.batch = 16;
   options.iterations = 60;
-  const DistillSummary adam = distill(problem.training, problem.validation, options);
+  const testing::DifferenceGradients gradients(problem.training);
+  const DistillSummary adam =
+      distill(problem.training, problem.validation, options, {}, &gradients);
   EXPECT_EQ(adam.start.substr(adam.start.find('@')), "@fm-ot");
   EXPECT_GT(adam.validation_psnr, adam.initial_psnr + 1);
 }
 
-// The objective itself: the gradient it reports is that of the loss it reports.
-TEST(PlainObjective, IsConsistent) {
-  const PlainObjective objective(testing::plain_mixture(), fm_ot_schedule(), 8, 1);
-  const NsSolver solver = make_solver("midpoint", {4, fm_ot_schedule(), "uniform-t:start=0.05"});
-  const auto subset = first_samples(objective);
-  Counts counts;
-  const LossGradient model = objective.loss_gradient(solver, subset, &counts);
-  double mean = 0;
-  for (const double error : objective.log_errors(solver, subset, &counts)) mean += error / 8;
-  EXPECT_NEAR(model.loss, mean, 1e-12);
-  constexpr double kStep = 1e-5;
-  const auto coefficients = coefficients_of(solver);
-  for (size_t j = 0; j < coefficients.size(); ++j) {
-    const auto loss = [&](double by) {
-      auto moved = coefficients;
-      moved[j] += by;
-      double sum = 0;
-      for (const double e : objective.log_errors(solver_of(4, moved), subset, &counts)) sum += e;
-      return sum / 8;
-    };
-    EXPECT_NEAR(model.gradient[j], (loss(kStep) - loss(-kStep)) / (2 * kStep),
-                1e-5 * (1 + std::abs(model.gradient[j])))
-        << j;
+TEST(PlainDistill, AdamSaysThatItNeedsGradients) {
+  const PlainProblem problem(fm_ot_schedule());
+  DistillOptions options = automatic(4, fm_ot_schedule());
+  options.method = Method::adam;
+  EXPECT_THROW(distill(problem.training, problem.validation, options), Error);
+}
+
+// Where measurements count, they and all else keep to the budget together.
+TEST(PlainDistill, SpendsMeasurementsFromTheSameBudgetWhereAsked) {
+  const PlainProblem problem(fm_ot_schedule());
+  DistillOptions options = automatic(4, fm_ot_schedule());
+  options.counts_validation = true;
+  for (const int64_t budget : {6000, 12000}) {
+    options.most_forwards = budget;
+    const DistillSummary summary = distill(problem.training, problem.validation, options);
+    const int64_t spent =
+        summary.screening.forwards + summary.training.forwards + summary.validation.forwards;
+    EXPECT_LE(spent, budget) << summary.brief_report();
+    EXPECT_GT(spent, budget / 2) << summary.brief_report();
   }
 }
 

@@ -210,7 +210,8 @@ class Nodes(unittest.TestCase):
     def test_calls_go_beyond_the_fit_and_the_bar_moves(self):
         fitted, _, _ = self.fit(flow(), steps=4)
         better, _, report = self.fit(flow(), steps=4, calls=9000)
-        self.assertGreater(better.solver.provenance["psnr"], fitted.solver.provenance["psnr"])
+        self.assertGreater(better.solver.provenance["validation_psnr"],
+                           fitted.solver.provenance["validation_psnr"])
         bar = comfy.utils.ProgressBar.last
         self.assertEqual(bar.total, 9000)
         self.assertGreater(bar.seen[-1], 1000)

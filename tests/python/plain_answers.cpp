@@ -6,7 +6,7 @@
 #include <string>
 
 #include "bespoke/distill/distill.h"
-#include "distill/plain_problem.h"
+#include "plain_problem.h"
 
 namespace {
 
@@ -18,8 +18,8 @@ constexpr size_t kTraining = 24, kHeldOut = 16;
 
 json answer(const SchedulePtr& schedule, Method method, int nfe) {
   const PlainMixture mixture = plain_mixture();
-  const PlainObjective training(mixture, schedule, kTraining, 1);
-  const PlainObjective held_out(mixture, schedule, kHeldOut, 2);
+  const Samples training = plain_samples(mixture, schedule, kTraining, 1);
+  const Samples held_out = plain_samples(mixture, schedule, kHeldOut, 2);
   DistillOptions options;
   options.nfe = nfe;
   options.method = method;
@@ -38,7 +38,7 @@ json answer(const SchedulePtr& schedule, Method method, int nfe) {
                  {"a", summary.solver.a},
                  {"b", summary.solver.b},
                  {"start_scale", summary.solver.start_scale}};
-  const Array noise = starting_noise(*schedule, kHeldOut, mixture.dimension, 2);
+  const bespoke::testing::Array noise = starting_noise(*schedule, kHeldOut, mixture.dimension, 2);
   result["samples"] = run(summary.solver, mixture_field(mixture, schedule), noise).values;
   result["truth"] = exact_flow(mixture, *schedule, noise, 0, 1).values;
   return result;

@@ -29,8 +29,9 @@ DistillOptions from_midpoint(int nfe) {
 }
 
 DistillSummary run(const Problem& problem, const DistillOptions& options, DistillState state = {}) {
-  return distill(testing::training_objective(problem), testing::validation_objective(problem),
-                 options, std::move(state));
+  const TensorGradients gradients(problem.field, problem.training);
+  return distill(testing::training_samples(problem), testing::validation_samples(problem), options,
+                 std::move(state), &gradients);
 }
 
 TEST(Distill, GainsManyDecibelsWithoutGradients) {

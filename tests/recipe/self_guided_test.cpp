@@ -27,8 +27,8 @@ struct GuidedProblem {
   std::shared_ptr<const Field> field;
   Pairs training, validation;
 
-  TensorObjective objective(bool train = true) const {
-    return {field, train ? training : validation, {}};
+  Samples samples(bool train = true) const {
+    return tensor_samples(field, train ? training : validation);
   }
 };
 
@@ -63,7 +63,7 @@ DistillOptions options_for(int nfe, int network_calls) {
 
 DistillSummary run(const GuidedProblem& problem, const DistillOptions& options,
                    DistillState state = {}) {
-  return distill(problem.objective(), problem.objective(false), options, std::move(state));
+  return distill(problem.samples(), problem.samples(false), options, std::move(state));
 }
 
 NsSolver some_solver() {
@@ -75,7 +75,7 @@ NsSolver some_solver() {
 // differences included.
 TEST(SelfGuidedDistillation, ColumnsAreDerivatives) {
   const GuidedProblem problem = guided_problem();
-  const TensorObjective objective = problem.objective(false);
+  const Samples samples = problem.samples(false);
   const NsSolver solver = some_solver();
   const SolverShape shape = solver.shape();
   const FamilyPtr family = bns_family(shape);
@@ -86,8 +86,9 @@ TEST(SelfGuidedDistillation, ColumnsAreDerivatives) {
       jacobian_changes(solver, family->jacobian(family->parameters(solver)), options);
   Counts counts;
   const std::vector<int64_t> subset = {0, 5, 9};
-  const auto columns = objective.linearise(solver, subset, changes, &counts);
-  const LinearModel& model = columns->model();
+  const Runs runs = samples.run(solver, subset, &counts);
+  const Columns columns = samples.columns(runs, changes, &counts);
+  const LinearModel& model = columns.model;
   // Calls from the steps on are 6, 4, 2, 1. Of a sample: the run, 3 and 5 and 6 coefficients of the
   // first three steps, twice each time, the start scale.
   EXPECT_EQ(counts.forwards, 3 * (6 + (3 * 4 + 5 * 2 + 6 * 1) + 2 * (6 + 4 + 2 + 1) + 6));
@@ -125,56 +126,54 @@ TEST(SelfGuidedDistillation, ColumnsAreDerivatives) {
   }
 
   // Another solver's errors along these columns: its run is known but for the last step.
-  Counts more;
   NsSolver other = solver;
   other.c.back()[1] += 0.1;
-  const LinearModel moved = columns->against(other, &more);
-  EXPECT_EQ(more.forwards, 0);
+  const Runs other_runs = samples.with_last_step(runs, other);
+  const LinearModel moved = samples.against(columns, other_runs);
   const double expected = residual(coefficients_of(other)).square().sum(1)[1].item<double>();
   EXPECT_NEAR(moved.samples[1].squared_error, expected, 1e-10 * expected);
-  const LinearModel last = objective.last_step(other, subset, &more);
-  EXPECT_EQ(more.forwards, 0);
+  const LinearModel last = samples.last_step(other_runs);
   EXPECT_NEAR(last.samples[1].squared_error, expected, 1e-10 * expected);
 }
 
-TEST(SelfGuidedDistillation, SolversAreRunAheadTogether) {
+TEST(SelfGuidedDistillation, SolversAreRunTogether) {
   const GuidedProblem problem = guided_problem();
-  TensorObjectiveOptions options;
-  options.runs_ahead = true;
-  const TensorObjective ahead(problem.field, problem.validation, options);
+  TensorSamplesOptions options;
+  options.joins_runs = true;
+  const Samples joined = tensor_samples(problem.field, problem.validation, options);
+  const Samples plain = problem.samples(false);
   const NsSolver one = some_solver();
   NsSolver two = one;
   two.c[1][0] += 0.1;
   two.times[2] += 0.02;
   Counts counts, unused;
-  ahead.run_ahead({one, two}, {4, 1, 7}, &counts);
+  const auto runs = joined.run_each({one, two}, {4, 1, 7}, &counts);
   EXPECT_EQ(counts.forwards, 2 * 3 * 6);
-  for (const NsSolver& solver : {one, two}) {
-    const LinearModel found = ahead.last_step(solver, {7, 1}, &counts);
-    const LinearModel expected = problem.objective(false).last_step(solver, {7, 1}, &unused);
-    for (size_t s = 0; s < 2; ++s) {
+  for (size_t k = 0; k < 2; ++k) {
+    const LinearModel found = joined.last_step(*runs[k]);
+    const LinearModel expected = plain.last_step(plain.run(k == 0 ? one : two, {4, 1, 7}, &unused));
+    for (size_t s = 0; s < 3; ++s) {
       EXPECT_NEAR(found.samples[s].squared_error, expected.samples[s].squared_error,
                   1e-10 * expected.samples[s].squared_error);
       EXPECT_EQ(found.samples[s].products.size(), 1 + 4 + 2);
     }
   }
-  EXPECT_EQ(counts.forwards, 2 * 3 * 6);
 }
 
 TEST(SelfGuidedDistillation, TheFitSolvesForDifferencesToo) {
   const GuidedProblem problem = guided_problem();
-  const TensorObjective objective = problem.objective();
+  const Samples samples = problem.samples();
   FitOptions options;
   options.guided = {0, 1, 2};
   Counts counts;
   const auto times = make_grid("lambda-range:from=-3,to=4", 5, *fm_ot_schedule());
   const FittedSolver fitted =
-      fit_solver(objective, first_samples(objective, 16), times, options, &counts);
+      fit_solver(samples, first_samples(samples, 16), times, options, &counts);
   fitted.solver.validate();
   EXPECT_EQ(fitted.solver.guided, options.guided);
   EXPECT_EQ(counts.forwards, 16 * 8);
   double sum = 0;
-  for (const double e : objective.log_errors(fitted.solver, first_samples(objective, 16), &counts))
+  for (const double e : samples.log_errors(fitted.solver, first_samples(samples, 16), &counts))
     sum += e / 16;
   EXPECT_NEAR(fitted.loss, sum, 1e-4);
 }

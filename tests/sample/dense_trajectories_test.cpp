@@ -11,6 +11,7 @@
 #include "bespoke/path/scale_time.h"
 #include "bespoke/sample/in_batches.h"
 #include "bespoke/sample/reference.h"
+#include "bespoke/tensor/tensor_arrays.h"
 #include "support.h"
 
 namespace bespoke {
@@ -125,7 +126,7 @@ TEST_P(DenseTrajectoriesTest, AcceptedStepsAreKeptAsTheyAre) {
     ASSERT_EQ(steps.states.size(), times.size());
     ASSERT_EQ(steps.middles.size() + 1, times.size());
     for (size_t i = 0; i < times.size(); ++i) {
-      const auto x = from_fm_ot(*model->schedule(), times[i]).s * steps.states[i];
+      const auto x = from_fm_ot(*model->schedule(), times[i]).s * tensor_of(steps.states[i])[0];
       EXPECT_LT(relative_error(dense.state_at(times[i])[k], x), 1e-12);
       const auto u = field.velocity(x.unsqueeze(0), testing::times(1, times[i]), {});
       EXPECT_LT(velocity_error(model, times[i], dense.velocity_at(times[i])[k], u[0]), 1e-6)

@@ -148,8 +148,8 @@ TEST_F(NamedSolverTest, ChoosesAmongFinishedSolversByNfe) {
   write_solver_file(path, file);
   EXPECT_TRUE(resolve(path, 5).at() == file.at(5));
   EXPECT_TRUE(resolve(path, 7).at() == file.at(7));
-  EXPECT_EQ(resolve(path, 7).provenance_of()["note"], "seven");
-  EXPECT_EQ(resolve(path, 7).provenance_of()["made_by"], "catalogue");
+  EXPECT_EQ(resolve(path, 7).provenance_of().more["note"], "seven");
+  EXPECT_EQ(resolve(path, 7).provenance_of().made_by, "catalogue");
   EXPECT_EQ(message_of(path, 0, ErrorKind::usage),
             path + ": ddim holds solvers of 5, 7 evaluations; choose one of them");
   EXPECT_EQ(message_of(path, 6, ErrorKind::bad_input),

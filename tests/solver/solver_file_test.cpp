@@ -157,7 +157,7 @@ TEST(SolverFile, HoldsOneSolverForEachNfe) {
   for (const int nfe : {3, 5, 8}) {
     EXPECT_TRUE(copy.at(nfe) == make_solver("euler", {nfe, vp_schedule()}));
     // What is said of the solver comes before what is said of the file.
-    EXPECT_EQ(copy.provenance_of(nfe), (json{{"seed", 3}, {"psnr", 10 * nfe}}));
+    EXPECT_EQ(to_json(copy.provenance_of(nfe)), (json{{"seed", 3}, {"psnr", 10 * nfe}}));
   }
   const SolverFile five = copy.only(5);
   EXPECT_EQ(five.nfes(), std::vector<int>{5});
@@ -205,7 +205,8 @@ TEST(SolverFile, ReadsVersion1) {
   EXPECT_EQ(file.at(2).start_scale, 0.5);
   EXPECT_EQ(file.field.guidance, GuidanceWeight(1.5));
   EXPECT_TRUE(file.field.time.is_null());
-  EXPECT_EQ(file.provenance_of(), (json{{"validation_psnr", 30.5}}));
+  EXPECT_EQ(to_json(file.provenance_of()), (json{{"validation_psnr", 30.5}}));
+  EXPECT_TRUE(file.provenance_of().is_distilled());
   // And is written as what it has become.
   const json written = json::parse(to_json_text(file));
   EXPECT_EQ(written["version"], 2);
@@ -369,6 +370,34 @@ TEST(SolverFile, RefusesTwoOfOneNfeAndDisorder) {
   twice.solvers.push_back(twice.solvers.back());
   EXPECT_THROW(twice.validate(), Error);
   EXPECT_THROW(SolverFile().validate(), Error);
+}
+
+TEST(Provenance, ReadsBackWhatItWrites) {
+  Provenance provenance;
+  provenance.made_by = "a program";
+  provenance.start = "fit/uniform-t";
+  provenance.validation_psnr = 43.25;
+  provenance.iterations = 7;
+  provenance.more = {{"seed", 3}};
+  const json written = to_json(provenance);
+  EXPECT_EQ(written, (json{{"made_by", "a program"},
+                           {"start", "fit/uniform-t"},
+                           {"validation_psnr", 43.25},
+                           {"iterations", 7},
+                           {"seed", 3}}));
+  EXPECT_EQ(to_json(provenance_from(written)), written);
+  provenance.validation_psnr = std::nan("");  // nothing that JSON could hold
+  EXPECT_FALSE(to_json(provenance).contains("validation_psnr"));
+}
+
+// Files that the Python package wrote before its keys were those of the program.
+TEST(Provenance, UnderstandsOlderFiles) {
+  const Provenance provenance = provenance_from(
+      {{"made by", "bespoke-solvers 0.1"}, {"psnr", 41.5}, {"held out", 4}, {"samples", "many"}});
+  EXPECT_EQ(provenance.made_by, "bespoke-solvers 0.1");
+  EXPECT_TRUE(provenance.is_distilled());
+  EXPECT_EQ(provenance.held_out, 4);
+  EXPECT_EQ(provenance.more, (json{{"samples", "many"}}));
 }
 
 }  // namespace

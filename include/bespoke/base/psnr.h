@@ -10,6 +10,9 @@ constexpr double kUnitPeak = 2.0;
 // 10 log10(peak^2 / mse) in decibels; infinite where x and reference are equal.
 double psnr(double mean_squared_error, double peak = kUnitPeak);
 
+// The mean PSNR from the mean logarithm of the mean squared errors.
+double psnr_of_loss(double loss, double peak = kUnitPeak);
+
 // The mean over values of their PSNR, and of their ratio to the power of the signal they are errors
 // of, in decibels.
 double mean_psnr(const std::vector<double>& mean_squared_errors, double peak = kUnitPeak);

@@ -3,7 +3,25 @@
 #include <cstdint>
 #include <vector>
 
+#include "bespoke/run/counts.h"
+#include "bespoke/solver/ns_solver.h"
+
 namespace bespoke {
+
+// The loss and its gradient in the solver's coefficients, in the order of coefficients_of.
+struct LossGradient {
+  double loss = 0;
+  std::vector<double> gradient;
+};
+
+// Who has gradients of the model: the mean log error of a solver on some training samples, and its
+// exact gradient.
+class LossGradients {
+ public:
+  virtual ~LossGradients() = default;
+  virtual LossGradient at(const NsSolver& solver, const std::vector<int64_t>& samples,
+                          Counts* counts) const = 0;
+};
 
 // How the learning rate falls over the run, from its initial value to zero:
 //   polynomial  rate (1 - k / K)        cosine  rate (1 + cos(pi k / K)) / 2.

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "bespoke/distill/counts.h"
 #include "bespoke/distill/family.h"
-#include "bespoke/distill/objective.h"
+#include "bespoke/run/counts.h"
+#include "bespoke/run/samples.h"
 
 namespace bespoke {
 
@@ -54,8 +54,8 @@ struct Remembered {
   std::vector<double> theta;
   std::vector<int64_t> samples;
   double loss = 0;  // on them, there
-  // Not stored with a state: made anew where a run goes on, on the CPU to the same bits.
-  std::shared_ptr<const Linearisation> columns;
+  // Not stored with a state: taken anew where a run goes on, on the CPU to the same bits.
+  std::shared_ptr<const Columns> columns;
 };
 
 // What an iteration hands to the next.
@@ -73,16 +73,14 @@ std::vector<Change> jacobian_changes(const NsSolver& solver, const Matrix& famil
 // How far answers of the model are from repeating themselves: the root mean square, of that of
 // samples, by which x_n misses being linear over a change of x_0 so small that a smooth model is
 // linear there. About 1e-6 in float32 and a thousand times that in bfloat16; it also sees a model
-// that answers the same call differently. Costs 3 n forwards a sample, 2 n where `solver` was asked
-// about last.
-double answer_noise(const Objective& objective, const NsSolver& solver,
-                    const std::vector<int64_t>& subset, Counts* counts);
+// that answers the same call differently. Costs 2 n forwards a sample beyond the runs given.
+double answer_noise(const Samples& samples, const Runs& runs, const NsSolver& solver,
+                    Counts* counts);
 
 // One iteration on theta, on these samples, judged by those. Returns the loss on the samples before
 // it. Bad input where answers repeat too badly to take differences of.
-double direct_iteration(const Objective& objective, const Family& family,
-                        const DirectOptions& options, const std::vector<int64_t>& batch,
-                        const std::vector<int64_t>& judges, DirectState& state,
-                        std::vector<double>& theta, Counts* counts);
+double direct_iteration(const Samples& samples, const Family& family, const DirectOptions& options,
+                        const std::vector<int64_t>& batch, const std::vector<int64_t>& judges,
+                        DirectState& state, std::vector<double>& theta, Counts* counts);
 
 }  // namespace bespoke

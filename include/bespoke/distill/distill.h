@@ -6,14 +6,16 @@
 #include <string>
 #include <vector>
 
+#include "bespoke/base/psnr.h"
 #include "bespoke/distill/adam.h"
 #include "bespoke/distill/direct.h"
 #include "bespoke/distill/family.h"
 #include "bespoke/distill/fit_search.h"
 #include "bespoke/distill/guided_search.h"
-#include "bespoke/distill/objective.h"
 #include "bespoke/distill/state.h"
+#include "bespoke/run/samples.h"
 #include "bespoke/solver/named_solver.h"
+#include "bespoke/solver/provenance.h"
 
 namespace bespoke {
 
@@ -63,6 +65,8 @@ struct DistillOptions {
   // Forwards of the fit and of training at most, 0 for no limit: no iteration begins that might
   // spend more.
   int64_t most_forwards = 0;
+  // Whether that includes the measurements, those at the end among them.
+  bool counts_validation = false;
   // Iterations between measurements on the validation pairs; 0 takes the method's own: 1, or 100
   // for Adam.
   int64_t validation_interval = 0;
@@ -106,14 +110,19 @@ struct DistillSummary {
 
   // All of it in one paragraph, for people.
   std::string brief_report() const;
+
+  // What a solver file says of it.
+  Provenance provenance() const;
 };
 
 // Finds the solver of the family that best reproduces the model's own samples: minimises the mean
 // log error on the training samples and keeps the iterate that is best on the validation samples.
-// On the CPU, with an objective whose bits do not depend on threads, a run is the same to the last
-// bit each time, and so is one that was interrupted after any iteration and continued from its
-// state. Where the loss stops being finite the best solver so far is returned, as diverged.
-DistillSummary distill(const Objective& training, const Objective& validation,
-                       const DistillOptions& options, DistillState state = {});
+// On the CPU, with a field whose bits do not depend on threads, a run is the same to the last bit
+// each time, and so is one that was interrupted after any iteration and continued from its state.
+// Where the loss stops being finite the best solver so far is returned, as diverged. Adam needs
+// gradients of the training loss.
+DistillSummary distill(const Samples& training, const Samples& validation,
+                       const DistillOptions& options, DistillState state = {},
+                       const LossGradients* gradients = nullptr);
 
 }  // namespace bespoke

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "bespoke/distill/objective.h"
+#include "bespoke/run/samples.h"
 #include "bespoke/solver/ns_solver.h"
 
 namespace bespoke {
@@ -30,7 +30,7 @@ struct FittedSolver {
 
 // `times` are t_0 ... t_n with t_n = 1. Bad input where a step has more unknowns than the samples
 // have numbers; an Error (diverged) where a step cannot be solved or the model is not finite.
-FittedSolver fit_solver(const Objective& objective, const std::vector<int64_t>& subset,
+FittedSolver fit_solver(const Samples& samples, const std::vector<int64_t>& subset,
                         const std::vector<double>& times, const FitOptions& options,
                         Counts* counts);
 

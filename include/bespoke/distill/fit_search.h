@@ -25,7 +25,7 @@ struct FitSearchOptions {
 
 // The best fit on any times tried; times on which a solver diverges are passed over. The family
 // says which times there are. An Error (diverged) where no fit is finite.
-NamedSolver search_fit(const Objective& objective, const Family& family, const Schedule& schedule,
+NamedSolver search_fit(const Samples& samples, const Family& family, const Schedule& schedule,
                        const FitSearchOptions& options, Counts* counts,
                        const std::function<void(double)>& on_progress = nullptr);
 

@@ -6,8 +6,8 @@
 
 #include "bespoke/distill/family.h"
 #include "bespoke/distill/fit_search.h"
-#include "bespoke/distill/objective.h"
 #include "bespoke/path/schedule.h"
+#include "bespoke/run/samples.h"
 #include "bespoke/solver/named_solver.h"
 
 namespace bespoke {
@@ -35,7 +35,7 @@ struct GuidedSearchOptions {
 // samples on a few times, and judged on validation samples. More steps gain up to some number and
 // lose beyond it, so the search ends two shapes after the best; its best few are then fitted with
 // the whole search for times. An Error (diverged) where no fit is finite.
-GuidedFit search_guided_fit(const Objective& training, const Objective& validation,
+GuidedFit search_guided_fit(const Samples& training, const Samples& validation,
                             const Schedule& schedule, const std::vector<SolverShape>& shapes,
                             const GuidedSearchOptions& options, Counts* counts,
                             const std::function<void(double)>& on_progress = nullptr);

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "bespoke/distill/adam.h"
-#include "bespoke/distill/counts.h"
 #include "bespoke/distill/direct.h"
+#include "bespoke/run/counts.h"
 
 namespace bespoke {
 

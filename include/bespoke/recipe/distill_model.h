@@ -9,7 +9,7 @@
 #include "bespoke/distill/reference_tolerance.h"
 #include "bespoke/recipe/pair_manifest.h"
 #include "bespoke/recipe/pairs.h"
-#include "bespoke/recipe/tensor_objective.h"
+#include "bespoke/recipe/tensor_samples.h"
 
 namespace bespoke {
 
@@ -31,10 +31,10 @@ struct ModelDistillOptions : DistillOptions {
   // That works on it together, each with the same model, options and state; all find the same
   // solver, and every callback is called for each.
   Team* team = &alone();
-  TensorObjectiveOptions objective;
+  TensorSamplesOptions samples;
   // Where memory runs out, batches are halved and the run goes on from its last iteration. Told
   // what it goes on with.
-  std::function<void(const TensorObjectiveOptions&)> on_less_memory;
+  std::function<void(const TensorSamplesOptions&)> on_less_memory;
 };
 
 // Finds the solver of `nfe` evaluations that best reproduces the model's own samples. The model,

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "bespoke/distill/counts.h"
 #include "bespoke/model/model.h"
+#include "bespoke/run/counts.h"
 #include "bespoke/solver/ns_solver.h"
 
 namespace bespoke {

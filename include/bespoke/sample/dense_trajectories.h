@@ -2,60 +2,25 @@
 
 #include <torch/types.h>
 
-#include <cstdint>
+#include <utility>
 #include <vector>
 
-#include "bespoke/path/schedule.h"
+#include "bespoke/run/trajectories.h"
 
 namespace bespoke {
 
-// What an adaptive run keeps of one sample: x and u where its n steps meet, x in their middles.
-// Tensors are of the sample's shape, on the CPU.
-struct RecordedSteps {
-  std::vector<double> times;                  // n + 1
-  std::vector<torch::Tensor> states, slopes;  // n + 1
-  std::vector<torch::Tensor> middles;         // n
-};
-
-// The part of a path on which trajectories are known. At an end where a model's velocity is not
-// finite or not determined, it is taken at the nearest of the velocity times.
-struct TrajectorySpan {
-  SchedulePtr schedule;
-  double start, end;
-  double first_velocity, last_velocity;
-};
-
-// Trajectories of a batch at any time, without evaluations: each sample's own accepted steps, and
-// within a step the quartic of dense_weights. States err about as much there as at the steps' ends
-// (docs/architecture.md has figures); velocities, the slopes of the quartics, are of one order
-// less: where they matter, evaluate the field at state_at.
-class DenseTrajectories {
+// Trajectories of a batch of tensors, on the CPU. A recorded tensor is [1, ...].
+class DenseTrajectories : public Trajectories {
  public:
   DenseTrajectories() = default;
-  // Steps on the FM-OT path, in its time and coordinates, seen from the path that `span` lies on.
   DenseTrajectories(std::vector<RecordedSteps> samples, TrajectorySpan span);
+  explicit DenseTrajectories(Trajectories trajectories) : Trajectories(std::move(trajectories)) {}
 
-  int64_t count() const { return static_cast<int64_t>(samples_.size()); }
-  const TrajectorySpan& span() const { return span_; }
-  const std::vector<RecordedSteps>& samples() const { return samples_; }
-
-  // The accepted steps of a sample in the model's time, from start to end, bridges included.
-  std::vector<double> times(int64_t sample) const;
-
-  // x(t) and its velocity for all samples, [count, ...] on the CPU, in the model's time and
-  // coordinates, for t from start to end; float32 or float64, as the steps are.
+  // Of all samples, [count, ...]; float32 or float64, as the steps are.
   torch::Tensor state_at(double t) const;
   torch::Tensor velocity_at(double t) const;
-
-  // Adds the samples of another batch of the same run.
-  void append(DenseTrajectories other);
-
- private:
-  void check(double t) const;
-  torch::Tensor at(double t, double state_factor, double slope_factor) const;
-
-  std::vector<RecordedSteps> samples_;
-  TrajectorySpan span_ = {};
+  using Trajectories::state_at;
+  using Trajectories::velocity_at;
 };
 
 }  // namespace bespoke

@@ -19,12 +19,6 @@ struct StepInfo {
 };
 using StepCallback = std::function<void(const StepInfo&)>;
 
-// What a solver of this shape is given at a step: u(t, x), or of one that guides itself the
-// conditional velocity, with the difference where the step is guided.
-GuidanceParts evaluate(const SolverShape& shape, size_t step, const Field& field,
-                       const torch::Tensor& x, const torch::Tensor& t,
-                       const Conditions& conditions);
-
 // Algorithm 1 of the paper, for any solver and field: x_n from the noise x0 [batch, ...], which is
 // scaled as the solver says. The state is float32 or float64, as x0 is (half precision is raised to
 // float32); on the CPU velocities stay in the model's own type. Memory is one state, n velocities

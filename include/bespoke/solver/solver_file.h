@@ -9,6 +9,7 @@
 #include "bespoke/path/prediction.h"
 #include "bespoke/path/schedule.h"
 #include "bespoke/solver/ns_solver.h"
+#include "bespoke/solver/provenance.h"
 
 namespace bespoke {
 
@@ -36,7 +37,7 @@ struct SolverFile {
   std::string name;
   FieldDescription field;
   std::vector<FiledSolver> solvers;                      // by rising NFE, each once
-  nlohmann::json provenance = nlohmann::json::object();  // free-form, for people and reports
+  nlohmann::json provenance = nlohmann::json::object();  // of all of them, as in Provenance
 
   std::vector<int> nfes() const;
   bool has(int nfe) const;
@@ -45,7 +46,7 @@ struct SolverFile {
   // none asked for where there are several a usage error, that names those that are there.
   const NsSolver& at(int nfe = 0) const;
   // What is known of where that solver came from: of the file, then of the solver.
-  nlohmann::json provenance_of(int nfe = 0) const;
+  Provenance provenance_of(int nfe = 0) const;
   // The file with that solver alone.
   SolverFile only(int nfe = 0) const;
 

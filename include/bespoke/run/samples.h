@@ -1,0 +1,170 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bespoke/base/team.h"
+#include "bespoke/run/array_field.h"
+#include "bespoke/run/changed_runs.h"
+#include "bespoke/run/linear_model.h"
+#include "bespoke/run/solver_run.h"
+#include "bespoke/run/trajectories.h"
+
+namespace bespoke {
+
+struct EvaluationOptions {
+  // From samples to the space errors are measured in; none is the identity.
+  std::function<Array(const Array&)> decode;
+  int64_t batch = 64;  // samples given to the field at once
+  // Whether what is asked about the same solver, or about several on the same samples, is run in
+  // one batch where it fits: for devices on which a large batch costs less than several small ones.
+  bool joins_runs = false;
+  Team* team = &alone();
+};
+
+// Runs of one solver on some of the samples; of a team, this member's part of them.
+struct Runs {
+  std::vector<int64_t> samples;  // of all members
+  std::vector<SolverRun> parts;  // this member's, in batches
+};
+
+// How x_n of a solver depends on its numbers, on some samples: a column per change, the change of
+// x_n for a unit of the number changed, then those of the last step's coefficients.
+struct Columns {
+  std::vector<int64_t> samples;  // of all members
+  std::vector<Array> parts;      // this member's, side by side, in batches
+  LinearModel model;             // at the solver they were taken at, of all samples
+};
+
+// Noise, with the model's own samples x(1) from it, on a field: what the methods of distillation
+// learn from and judge by. The loss of a solver is the mean over samples of log(|r|^2 / size),
+// r = decode(x_n) - decode(x(1)): minimising it is maximising the mean PSNR. Errors below
+// kLeastError count as that. A solver that stops being finite on any sample asked about is an Error
+// (diverged).
+//
+// On a team, samples are dealt to its members here and nowhere else: sample k belongs to member
+// k % size, every member asks the same, and all get the same answers, those of a single process.
+// Counts are those of all members.
+class Samples {
+ public:
+  // `numbers` are those of the rows in the field, 0 ... count - 1 where they are empty.
+  // Trajectories are of the first so many rows. The team must outlive it.
+  Samples(std::shared_ptr<const ArrayField> field, Array noise, const Array& x1,
+          std::shared_ptr<const Trajectories> trajectories = nullptr, EvaluationOptions options = {},
+          std::vector<int64_t> numbers = {});
+
+  int64_t count() const { return static_cast<int64_t>(numbers_.size()); }
+  double sample_size() const { return size_; }          // the numbers errors are averaged over
+  double data_deviation() const { return deviation_; }  // root mean square of x(1), about 0
+  // Whether r is linear in x_n; not where both are decoded first.
+  bool is_linear() const { return !options_.decode; }
+  bool joins_runs() const { return options_.joins_runs; }
+  Team& team() const { return *options_.team; }
+  // The true trajectories of the first so many samples are known.
+  int64_t trajectories() const;
+
+  // Runs of a solver, for its network calls on each sample.
+  Runs run(const NsSolver& solver, const std::vector<int64_t>& samples, Counts* counts,
+           Keep keep = Keep::everything) const;
+  // The same for several sets of samples: in one batch where runs are joined and it fits, with a
+  // sample of several sets in it once, otherwise set by set. None where the solver is not finite on
+  // a set.
+  std::vector<std::optional<Runs>> run_sets(const NsSolver& solver,
+                                            const std::vector<std::vector<int64_t>>& sets,
+                                            Counts* counts) const;
+  // The same of their ends alone, one set after the other in as few batches as can be.
+  std::vector<std::optional<Runs>> run_ends(const NsSolver& solver,
+                                            const std::vector<std::vector<int64_t>>& sets,
+                                            Counts* counts) const;
+  // For several solvers of one shape on the same samples, in one batch where runs are joined.
+  std::vector<std::optional<Runs>> run_each(const std::vector<NsSolver>& solvers,
+                                            const std::vector<int64_t>& samples,
+                                            Counts* counts) const;
+  // Without an evaluation.
+  Runs with_last_step(Runs runs, const NsSolver& solver) const;
+
+  // log(|r|^2 / size) of each sample: at the end of runs, or of a solver that is run for it.
+  std::vector<double> log_errors(const Runs& runs) const;
+  std::vector<double> log_errors(const NsSolver& solver, const std::vector<int64_t>& samples,
+                                 Counts* counts) const;
+
+  // What the last step can still do: a linear problem in its coefficients. Needs is_linear().
+  LinearModel last_step(const Runs& runs) const;
+
+  // x_n as it is and as each change alone makes it, for the evaluations that each change is seen
+  // by. No gradients of the model.
+  Columns columns(const Runs& runs, const std::vector<Change>& changes, Counts* counts) const;
+
+  // What a solver misses by on the same samples along columns taken elsewhere: one nearby has other
+  // residuals and, nearly, the same columns.
+  LinearModel against(const Columns& columns, const Runs& runs) const;
+
+ private:
+  friend class StepwiseFit;
+  using Work = std::function<void(Counts* counts, std::vector<LinearModel::Sample>& samples)>;
+
+  std::vector<int64_t> own(const std::vector<int64_t>& samples) const;
+  Array chosen(const Array& all, const std::vector<int64_t>& rows) const;
+  std::vector<int64_t> numbers_of(const std::vector<int64_t>& rows) const;
+  Array residual(const Array& x, const std::vector<int64_t>& rows) const;
+  std::vector<Array> decoded_columns(const Array& columns, const Array& x,
+                                     const std::vector<int64_t>& rows, const Array& r) const;
+  SolverRun run_part(const NsSolver& solver, const std::vector<int64_t>& rows, Counts* counts,
+                     Keep keep) const;
+  Runs rows_of(const Runs& runs, const std::vector<int64_t>& samples) const;
+  bool fits(size_t solvers, const std::vector<int64_t>& samples) const;
+  std::optional<Runs> run_or_none(const NsSolver& solver, const std::vector<int64_t>& samples,
+                                  Counts* counts, Keep keep = Keep::everything) const;
+  void agree(Counts* counts, const std::function<void(Counts*)>& work) const;
+  LinearModel linear_model(const std::vector<int64_t>& samples, Counts* counts,
+                           const Work& work) const;
+
+  std::shared_ptr<const ArrayField> field_;
+  const Arrays& arrays_;
+  Array noise_, targets_;
+  std::shared_ptr<const Trajectories> trajectories_;
+  EvaluationOptions options_;
+  std::vector<int64_t> numbers_;
+  double size_ = 0, deviation_ = 0;
+};
+
+// A solver of one shape in the making, step by step, on samples whose true trajectories are known.
+class StepwiseFit {
+ public:
+  StepwiseFit(const Samples& samples, SolverShape shape, const std::vector<int64_t>& subset,
+              Counts* counts);
+
+  // The noise, as the one column, against the true state at a time: residual -x(t).
+  LinearModel noise_against(double time) const;
+
+  // Begins at x_0 = scale * noise.
+  void start(double scale);
+
+  // Evaluates u_i, and d_i where step i is guided, at the state reached; x_0, u_0 ... u_i and the
+  // d_j so far as columns against the true state at `next_time`: residual -x(next_time).
+  LinearModel evaluate(double time, double next_time);
+
+  // Goes on to x_{i+1} with these coefficients of the columns.
+  void advance(const std::vector<double>& coefficients);
+
+ private:
+  LinearModel against(const std::vector<Array>& columns, double time,
+                      const std::function<void(Counts*)>& before) const;
+
+  const Samples& samples_;
+  SolverShape shape_;
+  std::vector<int64_t> subset_, rows_;
+  Counts* counts_;
+  Array noise_, start_, state_;
+  std::vector<Array> velocities_, differences_;
+};
+
+// 0 ... count - 1 of the samples, all of them without a count.
+std::vector<int64_t> first_samples(const Samples& samples);
+std::vector<int64_t> first_samples(const Samples& samples, int64_t count);
+
+}  // namespace bespoke

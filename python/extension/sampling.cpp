@@ -1,0 +1,83 @@
+#include "sampling.h"
+
+#include <pybind11/stl.h>
+
+#include <vector>
+
+#include "bespoke/distill/reference_tolerance.h"
+#include "bespoke/run/reference.h"
+#include "bindings.h"
+
+namespace bespoke::python {
+
+namespace {
+
+FieldHandle field_handle(const py::object& field, const ScheduleHandle& schedule,
+                         const py::object& team) {
+  FieldHandle handle;
+  handle.questions = std::make_shared<Questions>();
+  handle.arrays = python_arrays(field.attr("arrays"), handle.questions);
+  handle.field = model_field(python_model(field, handle.arrays, handle.questions),
+                             parse_prediction(field.attr("prediction").cast<std::string>()),
+                             schedule.schedule);
+  if (!team.is_none()) handle.team = python_team(team);
+  return handle;
+}
+
+// (x, evaluations, trajectories or None)
+py::tuple draw(const FieldHandle& handle, const py::object& noise,
+               const std::vector<int64_t>& samples, double tolerance, bool record, bool together,
+               int64_t batch, const py::object& on_progress) {
+  ReferenceOptions options;
+  options.tolerances = {tolerance, tolerance};
+  options.record = record ? static_cast<int64_t>(samples.size()) : 0;
+  options.together = together;
+  options.batch = batch;
+  if (!on_progress.is_none()) {
+    options.on_progress = [&](double done) { on_progress(done); };
+  }
+  Reference drawn = draw_reference(handle.field, handle.arrays, array_of(noise), samples, options,
+                                   handle.members());
+  if (!handle.arrays->is_finite(drawn.x)) {
+    throw Error(ErrorKind::diverged,
+                "the model's own samples are not finite; check the model near t = 0 and t = 1");
+  }
+  py::object trajectories = py::none();
+  if (record) {
+    trajectories = py::cast(std::make_shared<Trajectories>(std::move(drawn.trajectories)));
+  }
+  return py::make_tuple(object_of(drawn.x), drawn.evaluations, trajectories);
+}
+
+SamplesHandle samples_of(const FieldHandle& handle, const py::object& noise, const py::object& x1,
+                         const std::shared_ptr<Trajectories>& trajectories,
+                         std::vector<int64_t> numbers, int64_t batch, bool joins_runs) {
+  EvaluationOptions options;
+  options.batch = batch > 0 ? batch : static_cast<int64_t>(numbers.size());
+  options.joins_runs = joins_runs;
+  options.team = &handle.members();
+  return {handle, std::make_shared<const Samples>(handle.field, array_of(noise), array_of(x1),
+                                                  trajectories, options, std::move(numbers))};
+}
+
+}  // namespace
+
+void bind_sampling(py::module_& module) {
+  module.def("usual_tolerance", [](int nfe) { return usual_tolerances(nfe).rtol; });
+  py::class_<FieldHandle>(module, "Field")
+      .def(py::init(&field_handle), py::arg("field"), py::arg("schedule"), py::arg("team"))
+      .def("draw", &draw, py::arg("noise"), py::arg("samples"), py::arg("tolerance"),
+           py::arg("record"), py::arg("together"), py::arg("batch"), py::arg("on_progress"));
+  py::class_<Trajectories, std::shared_ptr<Trajectories>>(module, "Trajectories")
+      .def("state_at",
+           [](const Trajectories& trajectories, double t, const std::vector<int64_t>& samples) {
+             return object_of(trajectories.state_at(t, samples));
+           });
+  py::class_<SamplesHandle>(module, "Samples")
+      .def(py::init(&samples_of), py::arg("field"), py::arg("noise"), py::arg("x1"),
+           py::arg("trajectories").none(true), py::arg("numbers"), py::arg("batch"),
+           py::arg("joins_runs"))
+      .def_property_readonly("count", [](const SamplesHandle& h) { return h.samples->count(); });
+}
+
+}  // namespace bespoke::python

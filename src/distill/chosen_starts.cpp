@@ -1,0 +1,100 @@
+#include "chosen_starts.h"
+
+#include <algorithm>
+
+#include "bespoke/base/error.h"
+#include "bespoke/distill/screen.h"
+#include "bespoke/distill/starts.h"
+
+namespace bespoke::detail {
+
+namespace {
+
+class StartChoice {
+ public:
+  StartChoice(const Samples& training, const Family& family, const DistillOptions& options,
+              Counts* counts)
+      : training_(training), family_(family), options_(options), counts_(counts) {}
+
+  std::vector<NamedSolver> choose() const {
+    if (!options_.starts.empty()) return options_.starts;
+    const bool published = options_.method == Method::adam || !family_.is_bns();
+    if (published) return plain();
+    if (training_.trajectories() > 0) return {fitted()};
+    if (options_.method == Method::fit) {
+      throw bad_input("the fit needs the true trajectories of its samples, which these lack");
+    }
+    return {nearest()};
+  }
+
+ private:
+  const Schedule& schedule() const { return *options_.field.schedule; }
+
+  NamedSolver resolved(const std::string& name) const {
+    return {name, resolve_solver(SolverName::parse(name), family_.nfe(), options_.field).at()};
+  }
+
+  // The published recipe starts from these.
+  std::vector<NamedSolver> plain() const {
+    std::vector<NamedSolver> list;
+    for (const auto& name : plain_starts(family_, schedule())) list.push_back(resolved(name));
+    return list;
+  }
+
+  NamedSolver fitted() const {
+    const auto report = [&](double done) {
+      if (options_.on_progress) options_.on_progress("fitting", done);
+    };
+    return search_fit(training_, family_, schedule(), fit_search_options(options_), counts_,
+                      report);
+  }
+
+  // The nearest of the catalogue on any of the automatic grids.
+  NamedSolver nearest() const {
+    std::vector<NamedSolver> all;
+    for (const auto& grid :
+         automatic_grids(family_.nfe(), schedule(), training_.data_deviation())) {
+      all.push_back(nearest_on(grid));
+    }
+    return nearest_of(all, options_.fit.samples, nullptr);
+  }
+
+  // By a part of the training samples: enough to tell good from bad.
+  NamedSolver nearest_on(const std::string& grid) const {
+    constexpr int64_t kSamples = 8;
+    std::vector<NamedSolver> candidates;
+    for (const auto& name : start_candidates(grid, family_.nfe())) {
+      candidates.push_back(resolved(name));
+    }
+    return nearest_of(candidates, kSamples, [&](double done) {
+      if (options_.on_progress) options_.on_progress("choosing a start on " + grid, done);
+    });
+  }
+
+  NamedSolver nearest_of(const std::vector<NamedSolver>& candidates, int64_t samples,
+                         const std::function<void(double)>& report) const {
+    std::vector<NsSolver> solvers;
+    for (const NamedSolver& candidate : candidates) solvers.push_back(candidate.solver);
+    return candidates[nearest_solver(training_, solvers, samples, counts_, report)];
+  }
+
+  const Samples& training_;
+  const Family& family_;
+  const DistillOptions& options_;
+  Counts* counts_;
+};
+
+}  // namespace
+
+FitSearchOptions fit_search_options(const DistillOptions& options) {
+  FitSearchOptions search = options.fit;
+  if (options.method == Method::fit) search.rounds = std::min(search.rounds, 1);
+  return search;
+}
+
+std::vector<NamedSolver> chosen_starts(const Samples& training, const Family& family,
+                                       const DistillOptions& options, Counts* counts) {
+  return StartChoice(training, family, options, counts).choose();
+}
+
+}  // namespace bespoke::detail

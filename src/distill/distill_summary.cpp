@@ -1,0 +1,57 @@
+#include <fmt/format.h>
+
+#include "bespoke/base/text.h"
+#include "bespoke/distill/distill.h"
+
+namespace bespoke {
+
+using namespace detail;
+
+std::string to_string(Ending ending) {
+  switch (ending) {
+    case Ending::converged:
+      return "converged";
+    case Ending::iterations:
+      return "iterations";
+    case Ending::forwards:
+      return "forwards";
+    case Ending::stopped:
+      return "stopped";
+    case Ending::diverged:
+      return "diverged";
+  }
+  return "";
+}
+
+std::string DistillSummary::brief_report() const {
+  std::string text = fmt::format(
+      "{} evaluations{} reach {:.2f} dB on the validation samples ({:.2f} on the training samples) "
+      "after {} iterations from {}, which had {:.2f} dB. It took {} forwards and {} "
+      "vector-Jacobian products to train, {} forwards to choose starts and {} to validate, in "
+      "{:.1f} s, and ended: {}.",
+      solver.nfe(),
+      solver.guides_itself() ? fmt::format(" ({} network calls)", solver.shape().calls()) : "",
+      validation_psnr, training_psnr, iterations, start, initial_psnr, grouped(training.forwards),
+      grouped(training.vjps), grouped(screening.forwards), grouped(validation.forwards), seconds,
+      to_string(ending));
+  if (!message.empty()) text += fmt::format(" What diverged: {}.", message);
+  return text;
+}
+
+Provenance DistillSummary::provenance() const {
+  Provenance result;
+  result.start = start;
+  result.ended = to_string(ending);
+  result.initial_psnr = initial_psnr;
+  result.validation_psnr = validation_psnr;
+  result.training_psnr = training_psnr;
+  result.iterations = iterations;
+  result.forwards = training.forwards;
+  if (screening.forwards > 0) result.screening_forwards = screening.forwards;
+  result.seconds = seconds;
+  result.more = {{"validation_forwards", validation.forwards}, {"vjps", training.vjps}};
+  if (!message.empty()) result.more["message"] = message;
+  return result;
+}
+
+}  // namespace bespoke
