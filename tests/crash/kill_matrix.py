@@ -79,7 +79,6 @@ class Job:
 
     def start(self, again=False, largest_file=None):
         def limit():
-            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # so that a write fails, as on a full disk
             resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
 
         command = self.command + (self.resume.split() if again else [])

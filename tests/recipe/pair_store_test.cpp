@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <set>
 
 #include "bespoke/base/error.h"
@@ -154,8 +155,7 @@ TEST_F(PairStore, AKilledRunIsContinuedToTheSameBytes) {
   EXPECT_THROW(make("broken", run), Killed);
   ASSERT_TRUE(fs::exists(folder_ / "broken/train-00000.safetensors"));
   ASSERT_FALSE(fs::exists(folder_ / "broken/validation-00001.safetensors"));
-  write_file_atomically(folder_ / "broken/validation-00001.safetensors.part", "half a sha");
-  write_file_atomically(folder_ / "broken/manifest.json.part", "{");
+  std::ofstream(folder_ / "broken/.bespoke-0123456789abcdef0123456789abcdef.part") << "half a sha";
   const PairReport report = make("broken");
   EXPECT_GT(report.made, 0);
   EXPECT_LT(report.made, 15);
