@@ -41,6 +41,7 @@
 #include "bespoke/solver/exponential.h"
 #include "bespoke/solver/exported_text.h"
 #include "bespoke/solver/grid.h"
+#include "bespoke/solver/field_differences.h"
 #include "bespoke/solver/imported_solver.h"
 #include "bespoke/solver/lowering.h"
 #include "bespoke/solver/multistep.h"

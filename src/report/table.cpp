@@ -65,8 +65,16 @@ static std::string pad(const std::string& text, size_t width, bool right) {
   return right ? space + text : text + space;
 }
 
+// Names in it come from files of others. Its lines stay.
+static std::string heading(const std::string& title) {
+  if (title.empty()) return "";
+  std::string out;
+  for (const auto& line : split(title, '\n')) out += printable(line) + "\n";
+  return out + "\n";
+}
+
 std::string Table::render_table(const std::string& title) const {
-  std::string out = title.empty() ? "" : title + "\n\n";
+  std::string out = heading(title);
   std::vector<size_t> widths;
   for (size_t c = 0; c < columns_.size(); ++c) {
     size_t width = width_of(columns_[c].name);
@@ -88,7 +96,7 @@ std::string Table::render_table(const std::string& title) const {
 }
 
 std::string Table::render_markdown(const std::string& title) const {
-  std::string out = title.empty() ? "" : title + "\n\n";
+  std::string out = heading(title);
   const auto line = [&](const auto& text_of) {
     std::string text = "|";
     for (size_t c = 0; c < columns_.size(); ++c) text += " " + text_of(c) + " |";

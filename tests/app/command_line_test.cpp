@@ -208,6 +208,27 @@ TEST_F(CommandLine, WritesShowsAndRunsASolverFile) {
   expect_failure("sample --solver d.solver.json --nfe 8 " + model + "-o c", 3, "it has 6");
 }
 
+// One rule for all commands: each difference is a warning that names it.
+TEST_F(CommandLine, WarnsWhereASolverWasMadeForAnotherField) {
+  ASSERT_EQ(run("solver ddim --nfe 4 --schedule vp --prediction data -o d.solver.json").code, 0);
+  auto file = nlohmann::json::parse(read_file(folder_ / "d.solver.json"));
+  file["provenance"] = {{"made_by", "distil"}};
+  write_file_atomically(folder_ / "d.solver.json", file.dump());
+  const std::string warning =
+      "bespoke: warning: d.solver.json was made for data prediction, this model has noise "
+      "prediction\n";
+  const std::string model = " --model analytic:mixture:dim=4 --schedule vp --prediction ";
+  for (const std::string command :
+       {"sample --solver d.solver.json --count 2 -o s", "compare --solvers d.solver.json --count 2",
+        "distill --nfe 4-5 --samples 16 --method fit --init d.solver.json -o run"}) {
+    const Outcome other = run(command + model + "noise");
+    EXPECT_EQ(other.code, 0) << other.err;
+    EXPECT_EQ(other.err.find(warning), other.err.rfind("bespoke: warning")) << other.err;
+    EXPECT_NE(other.err.find(warning), std::string::npos) << command << other.err;
+  }
+  EXPECT_EQ(run("sample --solver d.solver.json --count 2 -o t" + model + "data").err, "");
+}
+
 TEST_F(CommandLine, ChoosesAmongTheSolversOfAFile) {
   const Outcome written = run("solver euler --nfe 2,4-8+2 --schedule vp -o e.solver.json");
   ASSERT_EQ(written.code, 0) << written.err;
