@@ -469,8 +469,8 @@ void run_compare(const CompareCommandOptions& options) {
   if (!for_programs && !work.contenders.notes.empty()) {
     fmt::print("\n{}\n", fmt::join(work.contenders.notes, "\n"));
   }
-  const std::string finding = for_programs ? "" : headline(report_of_figures(compared));
-  if (!finding.empty()) fmt::print("\n{}\n", finding);
+  const std::string finding = for_programs ? "" : finding_of(compared);
+  if (!finding.empty()) fmt::print("\n{}\n", printable(finding));
   if (!is_first()) return;
   if (options.report.any()) write_reports(make_report(compared), options.report);
   if (!options.sounds.empty()) write_compared_sounds(compared, options.sounds);
