@@ -28,7 +28,7 @@ JOBS = {
     "distill": ("distill --method direct --iterations 6 --nfe 3-5 --samples 96 --tolerance 1e-7 "
                 "-o out", "--resume"),
     "train": ("train --data ../data.safetensors --patch 4 --width 16 --depth 1 --heads 1 "
-              "--batch 16 --warmup 5 --steps 150 --grid-every 50 -o out", "--resume"),
+              "--batch 16 --warmup 5 --steps 150 --grid-every 40 -o out", "--resume"),
     "compare": ("compare --solvers euler,midpoint,dpm++2m --nfe 4-12+4 --count 128 "
                 "--tolerance 1e-9 --cache out/cache --report out/report.html --png out/png "
                 "--force", ""),
