@@ -22,6 +22,7 @@
 #include "bespoke/base/text.h"
 #include "bespoke/model/guidance.h"
 #include "bespoke/model/mixture.h"
+#include "bespoke/model/network_trial.h"
 #include "options/condition_options.h"
 #include "runs/embedded_models.h"
 #include "runs/team.h"
@@ -116,6 +117,24 @@ void open_analytic(const ModelOptions& options, OpenModel& open) {
 }
 
 void open_card(const ModelOptions& options, OpenModel& open) {
+// Where each sample is called for alone, there is nothing to mix. What is wrong with the network
+// otherwise shows where it is run.
+void try_batch(const ModelOptions& options, const OpenModel& open) {
+  const bool alone = options.one_by_one || options.batch == 1;
+  if (options.trial == NetworkTrial::none || (alone && options.trial == NetworkTrial::warn)) return;
+  double difference = 0;
+  try {
+    difference = try_network(*open.model, open.card, open.device);
+  } catch (const std::exception&) {
+    if (options.trial == NetworkTrial::insist) throw;
+  }
+  if (!(difference > kMostBatchDifference)) return;
+  say("bespoke: warning: {}: a sample's output changes with those beside it, by {:.2g} of its "
+      "size, "
+      "so samples depend on each other; export the network in eval mode, or add --one-by-one",
+      open.name, difference);
+}
+
   if (!options.schedule.empty() || !options.prediction.empty()) {
     throw usage_error(
         "the card {} says the schedule and the prediction; leave out --schedule and "
@@ -132,6 +151,7 @@ void open_card(const ModelOptions& options, OpenModel& open) {
   if (open.card.decoder) open.decoder = std::make_shared<Decoder>(*open.card.decoder, running);
   if (open.card.encoder) open.encoder = std::make_shared<Encoder>(open.card, running);
 }
+  try_batch(options, open);
 
 // What the sounds are as conditions: the text of each, and what is heard around its gap.
 void open_utterances(const std::string& folder, OpenModel& open) {
