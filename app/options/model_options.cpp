@@ -25,6 +25,7 @@
 #include "bespoke/model/network_trial.h"
 #include "options/condition_options.h"
 #include "runs/embedded_models.h"
+#include "runs/memory_limit.h"
 #include "runs/team.h"
 
 namespace bespoke {
@@ -116,7 +117,6 @@ void open_analytic(const ModelOptions& options, OpenModel& open) {
   }
 }
 
-void open_card(const ModelOptions& options, OpenModel& open) {
 // Where each sample is called for alone, there is nothing to mix. What is wrong with the network
 // otherwise shows where it is run.
 void try_batch(const ModelOptions& options, const OpenModel& open) {
@@ -135,6 +135,7 @@ void try_batch(const ModelOptions& options, const OpenModel& open) {
       open.name, difference);
 }
 
+void open_card(const ModelOptions& options, OpenModel& open) {
   if (!options.schedule.empty() || !options.prediction.empty()) {
     throw usage_error(
         "the card {} says the schedule and the prediction; leave out --schedule and "
@@ -150,8 +151,8 @@ void try_batch(const ModelOptions& options, const OpenModel& open) {
   open.model = network_model(open.network, open.card);
   if (open.card.decoder) open.decoder = std::make_shared<Decoder>(*open.card.decoder, running);
   if (open.card.encoder) open.encoder = std::make_shared<Encoder>(open.card, running);
-}
   try_batch(options, open);
+}
 
 // What the sounds are as conditions: the text of each, and what is heard around its gap.
 void open_utterances(const std::string& folder, OpenModel& open) {
@@ -250,7 +251,9 @@ void set_threads(int threads) {
     throw usage_error("--threads must be from 0 to {}, found {}", kMost, threads);
   }
   // Asked for explicitly: LibTorch's own default is one thread on some virtual machines.
-  at::set_num_threads(threads > 0 ? threads : usual_threads());
+  const int chosen = threads > 0 ? threads : usual_threads();
+  at::set_num_threads(chosen);
+  take_memory_of_threads(chosen);
 }
 
 // Processes on one machine have a GPU each, as far as there are GPUs.

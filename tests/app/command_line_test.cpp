@@ -387,6 +387,55 @@ TEST_F(CommandLine, SaysWhenMemoryRunsOut) {
 }
 
 TEST_F(CommandLine, FindsAnUnusableOutputBeforeTheWork) {
+#ifndef __SANITIZE_ADDRESS__
+// Below the limit OpenBLAS would ask for its memory for ever.
+TEST_F(CommandLine, ALimitOfMemoryIsNamedOrKept) {
+  const auto limited = [&](const std::string& limit, const std::string& arguments) {
+    const std::string command = "cd '" + folder_.string() + "' && ulimit " + limit +
+                                " && OMP_NUM_THREADS=2 timeout 100 '" BESPOKE_BINARY "' " +
+                                arguments + " >out.txt 2>err.txt";
+    return WEXITSTATUS(std::system(command.c_str()));
+  };
+  EXPECT_EQ(limited("-v 600000", "solvers"), 4);
+  EXPECT_EQ(read_file(folder_ / "err.txt"),
+            "bespoke: memory is limited to 585 MB (ulimit -v), and 1220 MB are needed with "
+            "OMP_NUM_THREADS=2, 1060 MB with 1; raise the limit or lower the threads\n");
+  EXPECT_EQ(limited("-d 300000", "solvers"), 4);
+  EXPECT_NE(read_file(folder_ / "err.txt").find("(ulimit -d)"), std::string::npos);
+  const std::string sample = "sample --solver euler --nfe 2 --count 4 --threads ";
+  EXPECT_EQ(limited("-v 1250000", sample + "2 -o out"), 0) << read_file(folder_ / "err.txt");
+  EXPECT_EQ(limited("-v 1250000", sample + "64 -o more"), 4);
+  EXPECT_NE(read_file(folder_ / "err.txt").find("64 threads take 10240 MB more"),
+            std::string::npos);
+}
+#endif
+
+// As one who may not write there: root may write anywhere.
+TEST_F(CommandLine, AFolderThatMayNotBeWrittenIsAFailureOfOneSentence) {
+  const std::string user =
+      ::geteuid() == 0 ? "setpriv --reuid=65534 --regid=65534 --clear-groups " : "";
+  const std::string prepare =
+      "chmod 755 '" + folder_.string() + "' && cd '" + folder_.string() +
+      "' && mkdir closed && echo old >closed/x.json && chmod 555 closed && " + user +
+      "test -x '" BESPOKE_BINARY "'";
+  if (std::system((prepare + " 2>/dev/null").c_str()) != 0) GTEST_SKIP() << "nobody cannot run it";
+  for (const std::string command :
+       {"solver euler -o closed/x.json", "sample --solver euler --nfe 2 -o closed/out",
+        "pairs --count 2 -o closed/pairs", "distill --nfe 2 --samples 16 -o closed/run",
+        "compare --nfe 4 --count 2 --no-cache --report closed/report.html"}) {
+    const std::string whole = "cd '" + folder_.string() +
+                              "' && : >err.txt && XDG_CACHE_HOME=/nowhere " + user +
+                              "'" BESPOKE_BINARY "' " + command + " >/dev/null 2>err.txt";
+    EXPECT_EQ(WEXITSTATUS(std::system(whole.c_str())), 1) << command;
+    const std::string said = read_file(folder_ / "err.txt");
+    EXPECT_NE(said.find("Permission denied"), std::string::npos) << command << said;
+    EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
+  }
+  EXPECT_EQ(read_file(folder_ / "closed/x.json"), "old\n");
+  EXPECT_EQ(run_shell("ls -A closed '" + (folder_ / "closed").string() + "' 2>/dev/null; true"),
+            (folder_ / "closed").string() + ":\nx.json\n");
+}
+
   write_file_atomically(folder_ / "taken", "a file");
   expect_failure("sample --solver euler -o taken/inside", 1, "choose another");
   const std::string command = "'" BESPOKE_BINARY "' solver rk4 --nfe 400 >/dev/full 2>/dev/null";
