@@ -93,6 +93,10 @@ torch::Tensor read_rows(const ConditionCard& condition, const std::string& text)
                       whole ? "integers, found floating-point numbers"
                             : "floating-point numbers, found integers");
     }
+    if (!whole && !torch::isfinite(tensor).all().item<bool>()) {
+      throw bad_input("{}: the condition {} holds NaN or infinity; give numbers", text,
+                      condition.name);
+    }
     return with_batch(condition, tensor, text);
   }
   if (condition.is_text()) return prompt_rows(condition, text);

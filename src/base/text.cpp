@@ -219,6 +219,9 @@ std::string lower_case(std::string text) {
   return text;
 }
 
-std::string exact(double value) { return fmt::format("{}", value); }
+// JSON reads "-0" as a whole number, which has no sign.
+std::string exact(double value) {
+  return value == 0 && std::signbit(value) ? "-0.0" : fmt::format("{}", value);
+}
 
 }  // namespace bespoke::detail

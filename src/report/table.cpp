@@ -7,6 +7,7 @@
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/json_checks.h"
+#include "bespoke/base/printable_lines.h"
 #include "bespoke/base/text.h"
 
 namespace bespoke {
@@ -65,12 +66,8 @@ static std::string pad(const std::string& text, size_t width, bool right) {
   return right ? space + text : text + space;
 }
 
-// Names in it come from files of others. Its lines stay.
 static std::string heading(const std::string& title) {
-  if (title.empty()) return "";
-  std::string out;
-  for (const auto& line : split(title, '\n')) out += printable(line) + "\n";
-  return out + "\n";
+  return title.empty() ? "" : printable_lines(title) + "\n\n";
 }
 
 std::string Table::render_table(const std::string& title) const {

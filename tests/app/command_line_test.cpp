@@ -220,7 +220,8 @@ TEST_F(CommandLine, WarnsWhereASolverWasMadeForAnotherField) {
   const std::string model = " --model analytic:mixture:dim=4 --schedule vp --prediction ";
   for (const std::string command :
        {"sample --solver d.solver.json --count 2 -o s", "compare --solvers d.solver.json --count 2",
-        "distill --nfe 4-5 --samples 16 --method fit --init d.solver.json -o run"}) {
+        "distill --nfe 4-5 --samples 16 --method direct --iterations 1 --init d.solver.json -o "
+        "run"}) {
     const Outcome other = run(command + model + "noise");
     EXPECT_EQ(other.code, 0) << other.err;
     EXPECT_EQ(other.err.find(warning), other.err.rfind("bespoke: warning")) << other.err;
@@ -386,7 +387,6 @@ TEST_F(CommandLine, SaysWhenMemoryRunsOut) {
   expect_failure("sample --count 100000000000 -o x", 4, "out of memory");
 }
 
-TEST_F(CommandLine, FindsAnUnusableOutputBeforeTheWork) {
 #ifndef __SANITIZE_ADDRESS__
 // Below the limit OpenBLAS would ask for its memory for ever.
 TEST_F(CommandLine, ALimitOfMemoryIsNamedOrKept) {
@@ -436,6 +436,7 @@ TEST_F(CommandLine, AFolderThatMayNotBeWrittenIsAFailureOfOneSentence) {
             (folder_ / "closed").string() + ":\nx.json\n");
 }
 
+TEST_F(CommandLine, FindsAnUnusableOutputBeforeTheWork) {
   write_file_atomically(folder_ / "taken", "a file");
   expect_failure("sample --solver euler -o taken/inside", 1, "choose another");
   const std::string command = "'" BESPOKE_BINARY "' solver rk4 --nfe 400 >/dev/full 2>/dev/null";
