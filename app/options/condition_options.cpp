@@ -97,7 +97,8 @@ torch::Tensor read_rows(const ConditionCard& condition, const std::string& text)
       throw bad_input("{}: the condition {} holds NaN or infinity; give numbers", text,
                       condition.name);
     }
-    return with_batch(condition, tensor, text);
+    const torch::Tensor rows = with_batch(condition, tensor, text);
+    return whole ? rows.to(torch::kLong) : rows;
   }
   if (condition.is_text()) return prompt_rows(condition, text);
   if (condition.is_tensor()) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/script.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "bespoke/base/file.h"

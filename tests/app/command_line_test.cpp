@@ -403,8 +403,8 @@ TEST_F(CommandLine, ALimitOfMemoryIsNamedOrKept) {
   EXPECT_EQ(limited("-d 300000", "solvers"), 4);
   EXPECT_NE(read_file(folder_ / "err.txt").find("(ulimit -d)"), std::string::npos);
   const std::string sample = "sample --solver euler --nfe 2 --count 4 --threads ";
-  EXPECT_EQ(limited("-v 1250000", sample + "2 -o out"), 0) << read_file(folder_ / "err.txt");
-  EXPECT_EQ(limited("-v 1250000", sample + "64 -o more"), 4);
+  EXPECT_EQ(limited("-v 2000000", sample + "2 -o out"), 0) << read_file(folder_ / "err.txt");
+  EXPECT_EQ(limited("-v 2000000", sample + "64 -o more"), 4);
   EXPECT_NE(read_file(folder_ / "err.txt").find("64 threads take 10240 MB more"),
             std::string::npos);
 }
@@ -432,8 +432,7 @@ TEST_F(CommandLine, AFolderThatMayNotBeWrittenIsAFailureOfOneSentence) {
     EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
   }
   EXPECT_EQ(read_file(folder_ / "closed/x.json"), "old\n");
-  EXPECT_EQ(run_shell("ls -A closed '" + (folder_ / "closed").string() + "' 2>/dev/null; true"),
-            (folder_ / "closed").string() + ":\nx.json\n");
+  EXPECT_EQ(run_shell("ls -A '" + (folder_ / "closed").string() + "'"), "x.json\n");
 }
 
 TEST_F(CommandLine, FindsAnUnusableOutputBeforeTheWork) {

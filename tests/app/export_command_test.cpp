@@ -276,7 +276,7 @@ TEST_F(ExportCommand, ImportsTimesForAMethod) {
 TEST_F(ExportCommand, RefusesNetworksThatReturnSomethingElse) {
   const std::string command = "export euler --nfe 2 --model model.json --to torchscript -o x.pt";
   for (const auto& [body, words] : std::vector<std::pair<std::string, std::string>>{
-           {"x[:, :3]", "returned a dense Float tensor"},
+           {"x[:, :3]", "returned a dense tensor of Float numbers"},
            {"x.sum(1)", "the card says 2x5"},
            {"x.to(torch.int64)", "must return a dense tensor of floating-point numbers"},
            {"(x, x)", "returned no tensor"},
@@ -290,7 +290,7 @@ TEST_F(ExportCommand, RefusesNetworksThatReturnSomethingElse) {
   save_decoder("def forward(self, x):\n    return x[:, :2]\n");
   write_export_card(
       {{"decoder", {{"weights", "decoder.pt"}, {"sample_shape", {4}}, {"scale", 0.5}}}});
-  expect_failure(command, 3, "decoder.pt returned a dense Float tensor");
+  expect_failure(command, 3, "decoder.pt returned a dense tensor of Float numbers");
 }
 
 TEST_F(ExportCommand, SaysWhatIsWrong) {
