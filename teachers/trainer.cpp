@@ -36,9 +36,11 @@ void refuse_divergence(double loss, int64_t step) {
 }
 
 // Where steps are slow, every few seconds; and at once when the user wants to stop.
-bool due(int64_t step, int64_t steps, std::chrono::steady_clock::time_point reported) {
+bool due(int64_t step, const TrainOptions& options,
+         std::chrono::steady_clock::time_point reported) {
   constexpr std::chrono::seconds kPatience(2);
-  return step % kReportEvery == 0 || step == steps || interrupt_requested() ||
+  return step % kReportEvery == 0 || step == options.steps || interrupt_requested() ||
+         (options.report_at > 0 && step % options.report_at == 0) ||
          std::chrono::steady_clock::now() - reported > kPatience;
 }
 
@@ -61,7 +63,7 @@ void train(torch::nn::Module& network, const Loss& loss, const Examples& example
     adamw_step(state, flat.gradients, options.adamw, learning_rate_factor(options, state.step));
     flat.values.copy_(state.weights);
     sum += value.detach();
-    if (!due(state.step, options.steps, reported)) continue;
+    if (!due(state.step, options, reported)) continue;
     const double mean = sum.item<double>() / static_cast<double>(state.step - since);
     refuse_divergence(mean, state.step);
     since = state.step;

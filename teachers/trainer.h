@@ -18,6 +18,9 @@ struct TrainOptions {
   AdamWOptions adamw;
   AugmentOptions augment;
   uint64_t seed = 0;
+  // Progress is reported at the multiples of it, and wherever else the time is right; 0: only
+  // there.
+  int64_t report_at = 0;
   torch::Device device = torch::kCPU;
   torch::ScalarType dtype = torch::kFloat;  // of the network; its weights are kept in float32
 };

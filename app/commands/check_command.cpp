@@ -13,6 +13,7 @@
 #include "bespoke/base/message.h"
 #include "bespoke/base/progress.h"
 #include "bespoke/measure/card_check.h"
+#include "bespoke/model/network_trial.h"
 #include "bespoke/report/table.h"
 #include "commands/commands.h"
 #include "options/condition_options.h"
@@ -58,10 +59,6 @@ double seconds_of(Work work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-double relative_difference(const torch::Tensor& a, const torch::Tensor& b) {
-  return (a - b).abs().max().item<double>() / (b.abs().max().item<double>() + 1e-30);
-}
-
 bool is_differentiable(const Model& model, const torch::Tensor& x, const torch::Tensor& t,
                        const Conditions& conditions) {
   const auto output = model.predict(x, t, conditions);
@@ -74,20 +71,17 @@ CallReport call_network(const OpenModel& open, const Conditions& conditions, int
   shape.insert(shape.begin(), count);
   const auto x = torch::randn(shape, torch::kFloat).to(open.device, open.state_dtype());
   const auto t = torch::full({1}, 0.5, torch::kDouble).expand({count});
-  const auto call = [&](int64_t end) {
-    return open.model->predict(x.slice(0, 0, end), t.slice(0, 0, end), slice(conditions, 0, end))
-        .to(torch::kCPU, torch::kDouble);  // waits for the device too
+  const auto call = [&] {
+    return open.model->predict(x, t, conditions).to(torch::kCPU);  // waits for the device too
   };
   CallReport report{};
-  torch::Tensor together, alone;
   {
     const torch::NoGradGuard no_grad;
-    together = call(count);  // the first call also prepares the network
-    report.seconds = seconds_of([&] { call(count); }) / static_cast<double>(count);
-    alone = call(1);
+    const torch::Tensor output = call();  // the first call also prepares the network
+    report.seconds = seconds_of(call) / static_cast<double>(count);
+    report.finite = output.isfinite().all().item<bool>();
   }
-  report.finite = together.isfinite().all().item<bool>();
-  report.batch_difference = relative_difference(together.slice(0, 0, 1), alone);
+  report.batch_difference = batch_difference(*open.model, x, t, conditions);
   const auto input = x.slice(0, 0, 1).clone().requires_grad_(true);
   report.differentiable =
       has_gradients(*open.network) &&
@@ -241,7 +235,6 @@ CardCheck checked(const OpenModel& open, const CheckCommandOptions& options,
 }
 
 void run_check(const CheckCommandOptions& options) {
-  constexpr double kBatchTolerance = 1e-2;
   if (options.samples() < 2) {
     throw usage_error("--count must be at least 2, found {}", options.samples());
   }
@@ -258,7 +251,7 @@ void run_check(const CheckCommandOptions& options) {
         "--dtype",
         open.name);
   }
-  if (!(report.batch_difference < kBatchTolerance)) {
+  if (!(report.batch_difference < kMostBatchDifference)) {
     throw bad_input(
         "{}: a sample's output changes with the batch it is in; export the network in eval mode, "
         "and by scripting if tracing fixed the batch",
@@ -279,6 +272,7 @@ void run_check(const CheckCommandOptions& options) {
 
 void add_check_command(CLI::App& app) {
   auto options = std::make_shared<CheckCommandOptions>();
+  options->model.trial = NetworkTrial::none;
   auto* command = app.add_subcommand(
       "check",
       "Load a model card, run the network and test whether the card tells the truth about it.\n"

@@ -8,6 +8,7 @@
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
 #include "bespoke/base/message.h"
+#include "bespoke/base/printable_lines.h"
 #include "bespoke/base/progress.h"
 #include "bespoke/base/text.h"
 #include "bespoke/measure/best_of_catalogue.h"
@@ -467,10 +468,11 @@ void run_compare(const CompareCommandOptions& options) {
                                   options.tolerance,
                                   work.gaps ? &*work.gaps : nullptr};
   if (!for_programs && !work.contenders.notes.empty()) {
-    fmt::print("\n{}\n", fmt::join(work.contenders.notes, "\n"));
+    fmt::print("\n{}\n",
+               printable_lines(fmt::format("{}", fmt::join(work.contenders.notes, "\n"))));
   }
-  const std::string finding = for_programs ? "" : headline(report_of_figures(compared));
-  if (!finding.empty()) fmt::print("\n{}\n", finding);
+  const std::string finding = for_programs ? "" : finding_of(compared);
+  if (!finding.empty()) fmt::print("\n{}\n", printable(finding));
   if (!is_first()) return;
   if (options.report.any()) write_reports(make_report(compared), options.report);
   if (!options.sounds.empty()) write_compared_sounds(compared, options.sounds);

@@ -107,11 +107,14 @@ Arguments distill_step(const DemoCommandOptions& options, const DemoCase& what) 
                            what.samples, what.distill, options.output, begun ? " --resume" : ""));
 }
 
+// Pictures without the report that comes after them were left by a demo that was stopped.
 Arguments compare_step(const DemoCommandOptions& options, const DemoCase& what) {
+  const bool drawn = is_file(std::filesystem::path(options.output) / "pictures/psnr.png");
   return words(
-      fmt::format("compare --model {} {} --tolerance 1e-4 --nfe 8 {} --report {}/report.html{}",
+      fmt::format("compare --model {} {} --tolerance 1e-4 --nfe 8 {} --report {}/report.html{}{}",
                   options.model, what.samples, what.compare, options.output,
-                  charts_are_built() ? fmt::format(" --png {}/pictures", options.output) : ""));
+                  charts_are_built() ? fmt::format(" --png {}/pictures", options.output) : "",
+                  drawn ? " --force" : ""));
 }
 
 // One that ended; one that was stopped is continued.

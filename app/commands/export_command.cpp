@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <torch/torch.h>
 
 #include <filesystem>
 #include <memory>
@@ -120,6 +121,8 @@ std::string torchscript_bytes(const ExportCommandOptions& options) {
     throw usage_error("--to torchscript needs a model card; an analytic model is no network");
   }
   OpenModel open = open_model(options.model);
+  // What is exported is not run here: its mistakes would be found by whoever runs it.
+  if (open.decoder) open.decoder->decode(torch::zeros(open.card.sample_shape).unsqueeze(0));
   // Guided as the solver was made to be, unless told otherwise.
   if (open.guidance.is_zero() && options.model.guidance.empty() &&
       options.model.guidance_scale.empty() && SolverName::parse(options.solver).is_file()) {
@@ -177,6 +180,7 @@ void add_export_command(CLI::App& app) {
   auto options = std::make_shared<ExportCommandOptions>();
   options->model.model.clear();
   options->model.device = "cpu";
+  options->model.trial = NetworkTrial::insist;
   std::vector<std::string> targets;
   for (const auto& target : export_targets()) targets.push_back(target.name);
   auto* command = app.add_subcommand(

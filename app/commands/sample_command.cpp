@@ -7,6 +7,7 @@
 #include "bespoke/base/batches.h"
 #include "bespoke/base/file.h"
 #include "bespoke/base/message.h"
+#include "bespoke/base/printable_lines.h"
 #include "bespoke/base/progress.h"
 #include "bespoke/model/fields.h"
 #include "bespoke/sample/in_batches.h"
@@ -97,8 +98,9 @@ void run_sample(const SampleCommandOptions& options) {
     output.parameters["network calls"] = fmt::format("{}", drawn.network_calls);
   }
   const auto written = write_samples(options.output, open, chosen, output);
-  fmt::print("{}\n{}: {} samples, {}, {:.2f} s\nin {}: {}\n", chosen.title, options.drawing.name,
-             chosen.count(), cost, seconds, options.output, fmt::join(written, ", "));
+  fmt::print("{}\n{}: {} samples, {}, {:.2f} s\nin {}: {}\n", printable_lines(chosen.title),
+             options.drawing.name, chosen.count(), cost, seconds, options.output,
+             fmt::join(written, ", "));
 }
 
 }  // namespace

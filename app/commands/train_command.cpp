@@ -68,6 +68,7 @@ Dataset read_training_data(const TrainCommandOptions& options) {
 
 TrainOptions resolve_device(const TrainCommandOptions& options) {
   TrainOptions train = options.train;
+  train.report_at = options.grid_every;
   train.device = parse_device(options.device);
   set_threads(options.threads);
   const bool half = options.dtype == "bf16" || (options.dtype == "auto" && train.device.is_cuda());
@@ -174,7 +175,6 @@ AdamWState train_with_progress(const TrainCommandOptions& options,
       state_to_begin_with(options.output, options.resume, train_options.device, *training.network);
   TrainingRun run(options.output, state.step);
   const int64_t begin = state.step;
-  int64_t shown = begin;
   double last = 0;
   {
     Progress progress("training");
@@ -188,8 +188,7 @@ AdamWState train_with_progress(const TrainCommandOptions& options,
                 fmt::format("step {}, loss {:.4f}, {:.0f} examples/s", at.step, at.loss, rate));
             run.record(at, state);
             const int64_t every = options.grid_every;
-            if (every > 0 && at.step / every > shown / every && at.step < train_options.steps) {
-              shown = at.step;
+            if (every > 0 && at.step % every == 0 && at.step < train_options.steps) {
               // Shown first: a run killed in between would otherwise go on past it.
               try_to_show([&] { training.show(state, at.step); });
               run.store(state);

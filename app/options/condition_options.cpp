@@ -93,7 +93,12 @@ torch::Tensor read_rows(const ConditionCard& condition, const std::string& text)
                       whole ? "integers, found floating-point numbers"
                             : "floating-point numbers, found integers");
     }
-    return with_batch(condition, tensor, text);
+    if (!whole && !torch::isfinite(tensor).all().item<bool>()) {
+      throw bad_input("{}: the condition {} holds NaN or infinity; give numbers", text,
+                      condition.name);
+    }
+    const torch::Tensor rows = with_batch(condition, tensor, text);
+    return whole ? rows.to(torch::kLong) : rows;
   }
   if (condition.is_text()) return prompt_rows(condition, text);
   if (condition.is_tensor()) {

@@ -186,7 +186,7 @@ std::vector<SolverName> preconditioned(const std::vector<std::string>& texts,
 // Of a file: its solver of as many evaluations, or of the most below, padded.
 NamedSolver start_of(const SolverName& name, int nfe, const FieldDescription& field) {
   if (!name.is_file()) return {to_string(name), resolve_solver(name, nfe, field).at()};
-  const SolverFile file = read_finished(name.file, field);
+  const SolverFile file = finished(name.file, field);
   const NsSolver* nearest = nullptr;
   for (const auto& filed : file.solvers) {
     if (filed.solver.nfe() <= nfe) nearest = &filed.solver;

@@ -22,8 +22,10 @@
 #include "bespoke/base/text.h"
 #include "bespoke/model/guidance.h"
 #include "bespoke/model/mixture.h"
+#include "bespoke/model/network_trial.h"
 #include "options/condition_options.h"
 #include "runs/embedded_models.h"
+#include "runs/memory_limit.h"
 #include "runs/team.h"
 
 namespace bespoke {
@@ -115,6 +117,24 @@ void open_analytic(const ModelOptions& options, OpenModel& open) {
   }
 }
 
+// Where each sample is called for alone, there is nothing to mix. What is wrong with the network
+// otherwise shows where it is run.
+void try_batch(const ModelOptions& options, const OpenModel& open) {
+  const bool alone = options.one_by_one || options.batch == 1;
+  if (options.trial == NetworkTrial::none || (alone && options.trial == NetworkTrial::warn)) return;
+  double difference = 0;
+  try {
+    difference = try_network(*open.model, open.card, open.device);
+  } catch (const std::exception&) {
+    if (options.trial == NetworkTrial::insist) throw;
+  }
+  if (!(difference > kMostBatchDifference)) return;
+  say("bespoke: warning: {}: a sample's output changes with those beside it, by {:.2g} of its "
+      "size, "
+      "so samples depend on each other; export the network in eval mode, or add --one-by-one",
+      open.name, difference);
+}
+
 void open_card(const ModelOptions& options, OpenModel& open) {
   if (!options.schedule.empty() || !options.prediction.empty()) {
     throw usage_error(
@@ -131,6 +151,7 @@ void open_card(const ModelOptions& options, OpenModel& open) {
   open.model = network_model(open.network, open.card);
   if (open.card.decoder) open.decoder = std::make_shared<Decoder>(*open.card.decoder, running);
   if (open.card.encoder) open.encoder = std::make_shared<Encoder>(open.card, running);
+  try_batch(options, open);
 }
 
 // What the sounds are as conditions: the text of each, and what is heard around its gap.
@@ -230,7 +251,9 @@ void set_threads(int threads) {
     throw usage_error("--threads must be from 0 to {}, found {}", kMost, threads);
   }
   // Asked for explicitly: LibTorch's own default is one thread on some virtual machines.
-  at::set_num_threads(threads > 0 ? threads : usual_threads());
+  const int chosen = threads > 0 ? threads : usual_threads();
+  at::set_num_threads(chosen);
+  take_memory_of_threads(chosen);
 }
 
 // Processes on one machine have a GPU each, as far as there are GPUs.

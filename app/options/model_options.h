@@ -17,6 +17,13 @@
 
 namespace bespoke {
 
+// Whether a card's network is tried on two samples as soon as it is loaded.
+enum class NetworkTrial {
+  warn,    // where it mixes the samples of a batch, which it may not
+  insist,  // the same, and what it returns must be what the card says
+  none,    // the command tries it by itself
+};
+
 // The options of every command that runs a model.
 struct ModelOptions {
   std::string model = "analytic:mixture";
@@ -30,6 +37,7 @@ struct ModelOptions {
   int threads = 0;
   bool one_by_one = false;
   bool no_graphs = false;
+  NetworkTrial trial = NetworkTrial::warn;  // no option of the user's
 
   void add_to(CLI::App& command);
   // --utterances, where a command takes the conditions of many samples.

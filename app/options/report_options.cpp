@@ -46,15 +46,16 @@ void ReportOptions::make_room() const {
 }
 
 void write_reports(const Report& report, const ReportOptions& options) {
-  if (!options.page.empty()) {
-    write_report(options.page, render_html(report), options.force);
-    say("report: {}", options.page);
+  if (!options.pictures.empty()) {
+    for (const auto& picture : report_pictures(report)) {
+      write_file_atomically(std::filesystem::path(options.pictures) / picture.name, picture.png);
+    }
+    say("pictures: {}", options.pictures);
   }
-  if (options.pictures.empty()) return;
-  for (const auto& picture : report_pictures(report)) {
-    write_file_atomically(std::filesystem::path(options.pictures) / picture.name, picture.png);
-  }
-  say("pictures: {}", options.pictures);
+  // Last: where the page is, all is.
+  if (options.page.empty()) return;
+  write_report(options.page, render_html(report), options.force);
+  say("report: {}", options.page);
 }
 
 }  // namespace bespoke

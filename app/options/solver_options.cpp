@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <set>
+
 #include "bespoke/base/error.h"
 #include "bespoke/base/message.h"
+#include "bespoke/solver/field_differences.h"
 #include "bespoke/solver/grid.h"
 
 namespace bespoke {
@@ -52,18 +55,21 @@ SolverName completed(const std::string& text, const SolverOptions& options) {
 
 namespace {
 
-void warn_of_other_guidance(const std::string& path, const SolverFile& file,
-                            const FieldDescription& field) {
-  if (covers(file.field.guidance, field.guidance)) return;
-  detail::say("bespoke: {} was made for {}, this run has {}", path, to_string(file.field.guidance),
-              to_string(field.guidance));
+// Each once, however many solvers of the file are used.
+void warn_of_differences(const std::string& path, const SolverFile& file,
+                         const FieldDescription& field) {
+  static std::set<std::string> said;
+  for (const auto& difference : field_differences(file, field).doubtful) {
+    if (!said.insert(path + " " + difference).second) continue;
+    detail::say("bespoke: warning: {} {}", path, difference);
+  }
 }
 
 }  // namespace
 
 SolverFile finished(const std::string& path, const FieldDescription& field) {
   SolverFile file = read_finished(path, field);
-  warn_of_other_guidance(path, file, field);
+  warn_of_differences(path, file, field);
   return file;
 }
 
@@ -79,7 +85,7 @@ SolverFile resolve(const std::string& text, int nfe, const FieldDescription& fie
     if (!name.is_file() || error.kind() != ErrorKind::usage) throw;
     throw usage_error("{} with --nfe", error.what());
   }
-  warn_of_other_guidance(text, file, field);
+  if (name.is_file()) warn_of_differences(text, file, field);
   return file;
 }
 

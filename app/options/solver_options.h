@@ -20,13 +20,13 @@ struct SolverOptions {
 // them.
 SolverName completed(const std::string& text, const SolverOptions& options);
 
-// The solver of a name so completed. Says on stderr where a file was made for another guidance; an
+// The solver of a name so completed. Warns on stderr where a file was made for another field; an
 // nfe of 0 is the only one of a file, and 8 for all others.
 SolverFile resolve(const std::string& text, int nfe, const FieldDescription& field,
                    const SolverOptions& options);
 
-// All solvers of a file, which must be for this field; says on stderr where they were made for
-// another guidance.
+// All solvers of a file that can run on this field; warns on stderr where they were made for
+// another.
 SolverFile finished(const std::string& path, const FieldDescription& field);
 
 // What every command that takes names of solvers says of them.

@@ -118,15 +118,18 @@ void add_distilled(Report& report, const ComparedModel& compared, const Comparis
                   own_text(provenance, "seed"), own_text(provenance, "pairs")));
 }
 
-// Features the distilled solver that is farthest ahead of the best other of the same cost;
-// where none has a rival, none.
+// Features the distilled solver that is farthest ahead of the best other, distilled or not, of the
+// same cost; where none has a rival, none.
 void choose_featured(Report& report) {
+  report.featured_solver.clear();
+  report.featured_cost = 0;
   double lead = 0;
   for (const auto& row : report.rows) {
     if (!row.distilled) continue;
     double best = -INFINITY;
     for (const auto& other : report.rows) {
-      const bool rival = !other.distilled && other.cost == row.cost && std::isfinite(other.psnr);
+      const bool rival =
+          other.solver != row.solver && other.cost == row.cost && std::isfinite(other.psnr);
       if (rival) best = std::max(best, other.psnr);
     }
     if (std::isinf(best) || !(row.psnr - best > lead)) continue;
@@ -213,8 +216,6 @@ std::string today() {
   return text;
 }
 
-}  // namespace
-
 Report report_of_figures(const ComparedModel& compared) {
   Report report;
   report.model = compared.open.name;
@@ -232,6 +233,17 @@ Report report_of_figures(const ComparedModel& compared) {
   }
   choose_featured(report);
   return report;
+}
+
+}  // namespace
+
+std::string finding_of(const ComparedModel& compared) {
+  Report report = report_of_figures(compared);
+  for (size_t i = 0; i < report.rows.size(); ++i) {
+    report.rows[i].solver = compared.figures.rows[i].name;
+  }
+  choose_featured(report);
+  return headline(report);
 }
 
 Report make_report(const ComparedModel& compared) {

@@ -31,8 +31,9 @@ constexpr int64_t kReportSamples = 10;
 // As a report calls a row: files by their families where that says which, otherwise by their paths.
 std::string line_name(const ComparedModel& compared, const ComparisonRow& row);
 
-// Its figures alone: enough for a headline.
-Report report_of_figures(const ComparedModel& compared);
+// What the figures come to, in a sentence or two that name solvers as their rows do; empty where no
+// distilled solver is among them.
+std::string finding_of(const ComparedModel& compared);
 
 // The comparison as a page shows it. Solver files become the distilled solvers, each with the
 // training that its run left beside it.

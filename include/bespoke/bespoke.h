@@ -32,6 +32,7 @@
 #include "bespoke/model/model.h"
 #include "bespoke/model/network.h"
 #include "bespoke/model/network_program.h"
+#include "bespoke/model/network_trial.h"
 #include "bespoke/model/recorded_gradients.h"
 #include "bespoke/model/script_sampler.h"
 #include "bespoke/model/vocabulary.h"

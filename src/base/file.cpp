@@ -2,12 +2,12 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <climits>
 #include <cstdint>
 #include <cstring>
@@ -15,10 +15,14 @@
 #include <limits>
 #include <memory>
 #include <sstream>
+#include <thread>
 #include <utility>
 
 #include "bespoke/base/error.h"
+#include "bespoke/base/message.h"
+#include "bespoke/base/progress.h"
 #include "bespoke/base/text.h"
+#include "temporary_file.h"
 
 namespace bespoke::detail {
 
@@ -65,27 +69,17 @@ static Error cannot_write(const fs::path& path) {
                fmt::format("cannot write '{}': {}", path.string(), std::strerror(errno)));
 }
 
-static void write_all(int descriptor, const std::string& content, const fs::path& path) {
-  size_t done = 0;
-  while (done < content.size()) {
-    const ssize_t written = ::write(descriptor, content.data() + done, content.size() - done);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) throw cannot_write(path);
-    done += static_cast<size_t>(written);
-  }
-}
-
 namespace {
 
 // Closed when it goes out of scope.
 class Descriptor {
  public:
-  Descriptor(const fs::path& path, int flags) : number_(::open(path.c_str(), flags, 0644)) {}
+  explicit Descriptor(int number) : number_(number) {}
   ~Descriptor() {
     if (number_ >= 0) ::close(number_);
   }
-  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&&) = delete;
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
 
   int number() const { return number_; }
 
@@ -93,27 +87,52 @@ class Descriptor {
   int number_;
 };
 
+// For what comes when others please: a signal ends the waiting, and people are told what is waited
+// for.
+class Patience {
+ public:
+  explicit Patience(std::string told) : told_(std::move(told)) {}
+
+  void wait() {
+    throw_if_interrupted();
+    constexpr int kOften = 20, kToldAfter = 50;  // a second
+    if (++waits_ == kToldAfter) say("bespoke: {}", told_);
+    std::this_thread::sleep_for(std::chrono::milliseconds(kOften));
+  }
+
+ private:
+  std::string told_;
+  int waits_ = 0;
+};
+
 }  // namespace
 
-static bool is_same_file(int descriptor, const fs::path& path) {
-  struct stat open, named;
-  return ::fstat(descriptor, &open) == 0 && ::stat(path.c_str(), &named) == 0 &&
-         open.st_dev == named.st_dev && open.st_ino == named.st_ino;
+static void write_all(int descriptor, const std::string& content, const fs::path& path) {
+  Patience patience(fmt::format("waiting for the reader of '{}'", path.string()));
+  size_t done = 0;
+  while (done < content.size()) {
+    const ssize_t written = ::write(descriptor, content.data() + done, content.size() - done);
+    if (written >= 0) {
+      done += static_cast<size_t>(written);
+    } else if (errno == EAGAIN) {
+      patience.wait();
+    } else if (errno != EINTR) {
+      throw cannot_write(path);
+    }
+  }
 }
 
-// The temporary, empty and this writer's alone. Another writer of the same file is waited for; by
-// then it has renamed what was opened here, so it is opened again. File systems without locks are
-// written to without one.
-static Descriptor open_temporary(const fs::path& temporary, const fs::path& path) {
-  while (true) {
-    Descriptor file(temporary, O_WRONLY | O_CREAT | O_CLOEXEC);
-    if (file.number() < 0) throw cannot_write(path);
-    while (::flock(file.number(), LOCK_EX) != 0 && errno == EINTR) {
-    }
-    if (!is_same_file(file.number(), temporary)) continue;
-    if (::ftruncate(file.number(), 0) != 0) throw cannot_write(path);
-    return file;
+// Opened and written without blocking: a blocked call would go on after a signal.
+static void write_through(const fs::path& path, bool is_pipe, const std::string& content) {
+  constexpr int kFlags = O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+  Patience patience(fmt::format("waiting for a reader of the pipe '{}'", path.string()));
+  int number = ::open(path.c_str(), kFlags);
+  for (; number < 0 && errno == ENXIO && is_pipe; number = ::open(path.c_str(), kFlags)) {
+    patience.wait();
   }
+  const Descriptor device(number);
+  if (device.number() < 0) throw cannot_write(path);
+  write_all(device.number(), content, path);
 }
 
 // Where a path leads, link by link, whether or not there is something.
@@ -132,30 +151,20 @@ static fs::path follow_links(const fs::path& path) {
 }
 
 void write_file_atomically(const fs::path& path, const std::string& content) {
-  const fs::path target = follow_links(path);
   struct stat status;
-  const bool exists = ::stat(target.c_str(), &status) == 0;
+  const bool exists = ::stat(path.c_str(), &status) == 0;
   if (exists && S_ISDIR(status.st_mode)) {
     throw Error(
         ErrorKind::failed,
         fmt::format("cannot write '{}': it is a folder; choose another name", path.string()));
   }
   if (exists && !S_ISREG(status.st_mode)) {
-    const Descriptor device(target, O_WRONLY | O_CLOEXEC);
-    if (device.number() < 0) throw cannot_write(path);
-    return write_all(device.number(), content, path);
+    return write_through(path, S_ISFIFO(status.st_mode), content);
   }
-  const fs::path temporary = target.string() + ".part";
-  const Descriptor file = open_temporary(temporary, path);
-  try {
-    write_all(file.number(), content, path);
-    // Without this a power cut after the rename could leave an empty file under the final name.
-    if (::fsync(file.number()) != 0) throw cannot_write(path);
-    if (::rename(temporary.c_str(), target.c_str()) != 0) throw cannot_write(path);
-  } catch (...) {
-    ::unlink(temporary.c_str());
-    throw;
-  }
+  TemporaryFile file(follow_links(path));
+  write_all(file.descriptor(), content, path);
+  // Without this a power cut after the rename could leave an empty file under the final name.
+  if (::fsync(file.descriptor()) != 0 || !file.take_its_name()) throw cannot_write(path);
 }
 
 void make_folders(const fs::path& path) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "bespoke/base/error.h"
+#include "bespoke/base/file.h"
 
 namespace bespoke::detail {
 
@@ -18,6 +19,7 @@ FolderLock::FolderLock(const std::filesystem::path& folder)
     ::close(descriptor_);
     throw bad_input("{}: another run is writing here; let it finish or stop it", folder.string());
   }
+  remove_abandoned(folder);
 }
 
 FolderLock::~FolderLock() {

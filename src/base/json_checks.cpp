@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/text.h"
@@ -50,6 +51,26 @@ std::string place_of(size_t byte, const std::string& text) {
                      start == std::string::npos ? end + 1 : end - start);
 }
 
+// Of two values under one key a reader would take the one and a person see the other.
+class RefuseRepeatedKeys {
+ public:
+  RefuseRepeatedKeys(const std::string& source, const std::string& hint)
+      : source_(source), hint_(hint) {}
+
+  void see(json::parse_event_t event, const json& parsed) {
+    if (event == json::parse_event_t::object_start) open_.emplace_back();
+    if (event == json::parse_event_t::object_end) open_.pop_back();
+    if (event != json::parse_event_t::key) return;
+    const auto& key = parsed.get_ref<const std::string&>();
+    require(open_.back().insert(key).second, source_,
+            fmt::format("key \"{}\" is there twice; {}", shortened(key, kShown), hint_));
+  }
+
+ private:
+  const std::string &source_, &hint_;
+  std::vector<std::set<std::string>> open_;  // the keys of the objects around
+};
+
 // A value as it is told to people.
 std::string brief(const json& value) { return shortened(json_text(value), kShown); }
 
@@ -64,7 +85,11 @@ json parse_json(const std::string& text, const std::string& source, const std::s
   require(!is_too_deep(text), source,
           fmt::format("its values lie more than {} levels deep; {}", kMostLevels, hint));
   try {
-    return json::parse(text);
+    RefuseRepeatedKeys keys(source, hint);
+    return json::parse(text, [&keys](int, json::parse_event_t event, const json& parsed) {
+      keys.see(event, parsed);
+      return true;
+    });
   } catch (const json::parse_error& error) {
     throw bad_input("{}: not a JSON file ({}); {}", source, place_of(error.byte, text), hint);
   } catch (const json::exception& error) {

@@ -22,6 +22,7 @@ std::string one_line(const std::string& text) {
 
 void guard_standard_streams() {
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(stream, F_GETFD) >= 0) continue;
     // The lowest free number is this one. Opened the wrong way round, so that output is not taken

@@ -74,6 +74,13 @@ static Number parse_whole(const std::string& text, const std::string& what, cons
   return value;
 }
 
+bool reads_as_number(const std::string& text) {
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, value);
+  return !text.empty() && result.ec == std::errc() && result.ptr == end;
+}
+
 double parse_number(const std::string& text, const std::string& what) {
   const double value = parse_whole<double>(text, what, "a number");
   if (!std::isfinite(value)) throw usage_error("{} must be finite, found '{}'", what, text);
@@ -164,12 +171,30 @@ std::string shortened(const std::string& text, size_t most) {
   return text.substr(0, end) + dots;
 }
 
+// The length of a character at `at` that changes the order in which others are shown, so that a
+// text reads as another one, or that ends a line; 0 where there is none.
+static size_t reordering_length(const std::string& text, size_t at) {
+  static const std::vector<std::string> kReordering = {
+      u8"\u061C", u8"\u200E", u8"\u200F", u8"\u2028", u8"\u2029", u8"\u202A", u8"\u202B",
+      u8"\u202C", u8"\u202D", u8"\u202E", u8"\u2066", u8"\u2067", u8"\u2068", u8"\u2069"};
+  for (const auto& character : kReordering) {
+    if (text.compare(at, character.size(), character) == 0) return character.size();
+  }
+  return 0;
+}
+
 std::string printable(const std::string& text) {
   std::string result;
   for (size_t i = 0; i < text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);
     const auto next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0;
-    if (byte < 0x20 || byte == 0x7F) {
+    const size_t reordering = byte < 0x80 ? 0 : reordering_length(text, i);
+    for (size_t k = 0; k < reordering; ++k) {
+      result += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[i + k]));
+    }
+    if (reordering > 0) {
+      i += reordering - 1;
+    } else if (byte < 0x20 || byte == 0x7F) {
       result += fmt::format("\\x{:02x}", byte);
     } else if (byte == 0xC2 && next >= 0x80 && next < 0xA0) {  // the control characters of Latin-1
       result += fmt::format("\\x{:02x}", next);
@@ -194,6 +219,9 @@ std::string lower_case(std::string text) {
   return text;
 }
 
-std::string exact(double value) { return fmt::format("{}", value); }
+// JSON reads "-0" as a whole number, which has no sign.
+std::string exact(double value) {
+  return value == 0 && std::signbit(value) ? "-0.0" : fmt::format("{}", value);
+}
 
 }  // namespace bespoke::detail

@@ -7,6 +7,7 @@
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/json_checks.h"
+#include "bespoke/base/sample_rate.h"
 #include "bespoke/base/text.h"
 #include "bespoke/io/dataset.h"
 #include "bespoke/io/safetensors.h"
@@ -21,7 +22,6 @@ constexpr char kSamples[] = "samples";
 constexpr char kLabels[] = "labels";
 constexpr char kClasses[] = "classes";
 constexpr char kSampleRate[] = "sample_rate";
-constexpr int64_t kHighestRate = 1'000'000;
 
 bool are_images(const torch::Tensor& samples) { return samples.scalar_type() == torch::kByte; }
 
@@ -36,9 +36,9 @@ void check_samples(const torch::Tensor& samples, int64_t sample_rate, const std:
         "found {} of shape {}",
         source, torch::toString(samples.scalar_type()), samples.sizes().vec());
   }
-  if (sounds && (sample_rate < 1 || sample_rate > kHighestRate)) {
-    throw bad_input("{}: sounds need the metadata 'sample_rate', from 1 to {} Hz, found {}", source,
-                    kHighestRate, sample_rate);
+  if (sounds && !is_sample_rate(sample_rate)) {
+    throw bad_input("{}: sounds need the metadata 'sample_rate', from {} to {} Hz, found {}",
+                    source, kLeastSampleRate, kMostSampleRate, sample_rate);
   }
 }
 

@@ -43,6 +43,7 @@ std::string tensor_sha256(const torch::Tensor& tensor) {
 
 TensorCache::TensorCache(const std::filesystem::path& folder) : folder_(folder) {
   make_folders(folder);
+  remove_abandoned(folder);  // what was left may be of a file that is there now
 }
 
 std::filesystem::path TensorCache::file_of(const std::string& key) const {

@@ -10,6 +10,7 @@
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
+#include "bespoke/base/sample_rate.h"
 #include "other_wav.h"
 
 namespace bespoke {
@@ -87,8 +88,7 @@ std::optional<PcmFormat> pcm_format(const std::string& bytes, size_t place) {
   const auto channels = number_at<uint16_t>(bytes, place + 2);
   const auto rate = number_at<uint32_t>(bytes, place + 4);
   const bool plain = number_at<uint16_t>(bytes, place) == kPcm && channels >= 1 &&
-                     channels <= kMostChannels && rate >= 1 &&
-                     rate <= std::numeric_limits<int>::max() &&
+                     channels <= kMostChannels && rate <= std::numeric_limits<int>::max() &&
                      number_at<uint16_t>(bytes, place + 12) == channels * kBits / 8 &&
                      number_at<uint16_t>(bytes, place + 14) == kBits;
   if (!plain) return std::nullopt;
@@ -153,7 +153,10 @@ void drop_overlong_chunk(std::string& bytes) {
 }  // namespace
 
 std::string encode_wav(const torch::Tensor& audio, int sample_rate) {
-  if (sample_rate < 1) throw usage_error("a sample rate is from 1 Hz, found {}", sample_rate);
+  if (!is_sample_rate(sample_rate)) {
+    throw usage_error("a sample rate is from {} to {} Hz, found {}", kLeastSampleRate,
+                      kMostSampleRate, sample_rate);
+  }
   const torch::Tensor frames = to_frames(audio);
   const auto size = static_cast<uint32_t>(frames.nbytes());
   const auto frame = static_cast<uint16_t>(frames.size(1) * kBits / 8);
@@ -179,9 +182,16 @@ void write_wav(const std::filesystem::path& path, const torch::Tensor& audio, in
 
 WavFile decode_wav(std::string bytes, const std::string& source) {
   check_whole(bytes, source);
-  if (auto sound = decode_pcm(bytes)) return *sound;
-  drop_overlong_chunk(bytes);
-  return decode_other_wav(std::move(bytes), source);
+  auto sound = decode_pcm(bytes);
+  if (!sound) {
+    drop_overlong_chunk(bytes);
+    sound = decode_other_wav(std::move(bytes), source);
+  }
+  if (is_sample_rate(sound->sample_rate)) return *sound;
+  throw bad_input(
+      "{}: says that it has {} values a second, sounds have {} to {}; write its header "
+      "anew",
+      source, sound->sample_rate, kLeastSampleRate, kMostSampleRate);
 }
 
 WavFile read_wav(const std::filesystem::path& path) {

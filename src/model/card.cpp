@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
 #include "bespoke/base/json_checks.h"
+#include "bespoke/base/sample_rate.h"
 #include "bespoke/base/text.h"
 #include "bespoke/model/vocabulary.h"
 #include "bespoke/path/guidance_weight.h"
@@ -84,6 +86,12 @@ ConditionCard read_condition(const json& condition, const std::string& where,
   card.name = text_value(condition["name"], where + ".name");
   require(!card.name.empty() && card.name.find('=') == std::string::npos, where + ".name",
           "must not be empty or hold '=', which ends it where a condition is given as NAME=VALUE");
+  const bool typed =
+      card.name == printable(card.name) && card.name.front() != ' ' && card.name.back() != ' ';
+  require(typed, where + ".name",
+          fmt::format("must not begin or end with a blank or hold characters that are not seen, "
+                      "found \"{}\"",
+                      printable(card.name)));
   return card;
 }
 
@@ -121,9 +129,15 @@ DecoderCard read_decoder(const json& decoder, const std::string& where,
   if (decoder.contains("weights_sha256")) {
     card.weights_sha256 = text_value(decoder["weights_sha256"], where + ".weights_sha256");
   }
+  // Latents have about unit deviation, and decoders want them some ten or a hundred times as large
+  // or small: farther off there is a mistake.
+  constexpr double kMost = 1e6;
   if (decoder.contains("scale")) card.scale = number(decoder["scale"], where + ".scale");
-  require(card.scale != 0, where + ".scale", "must not be 0");
+  require(std::abs(card.scale) >= 1 / kMost && std::abs(card.scale) <= kMost, where + ".scale",
+          fmt::format("must be from {} to {} in size, found {}", 1 / kMost, kMost, card.scale));
   if (decoder.contains("shift")) card.shift = number(decoder["shift"], where + ".shift");
+  require(std::abs(card.shift) <= kMost, where + ".shift",
+          fmt::format("must be at most {} in size, found {}", kMost, card.shift));
   if (decoder.contains("value_range")) {
     read_value_range(decoder["value_range"], where + ".value_range", card.least, card.most);
   }
@@ -205,7 +219,8 @@ ModelCard read_card(const json& document, const std::filesystem::path& path) {
     card.encoder = read_encoder(document["encoder"], source + ": encoder", folder);
   }
   if (document.contains("sample_rate")) {
-    card.sample_rate = whole_number(document["sample_rate"], source + ": sample_rate", 1, 10000000);
+    card.sample_rate = whole_number(document["sample_rate"], source + ": sample_rate",
+                                    kLeastSampleRate, kMostSampleRate);
   }
   if (document.contains("input_scaling")) {
     const std::string name = text_value(document["input_scaling"], source + ": input_scaling");

@@ -149,7 +149,7 @@ torch::Tensor LoadedNetwork::called_on(const std::vector<torch::Tensor>& piece,
   }
   if (is_owned(output)) return output;
   // A graph keeps outputs that gradients need.
-  if (!is_input && !output.requires_grad()) returns_buffer_ = true;
+  if (!is_input && !output.requires_grad() && !is_own_view(output)) returns_buffer_ = true;
   return output.clone();
 }
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "bespoke/base/error.h"
@@ -51,12 +50,6 @@ void check(const GuidanceWeight& weight, const std::string& what) {
 // One point is the same weight wherever it lies.
 void place_single_point(GuidanceWeight& weight) {
   if (weight.points.size() == 1) weight.points.front().first = 0;
-}
-
-bool reads_as_number(const std::string& text) {
-  char* end = nullptr;
-  std::strtod(text.c_str(), &end);
-  return !text.empty() && *end == '\0';
 }
 
 // "0-4", "-1-0.5" or "1e-3--2e-4" as its two ends: a minus between two numbers.

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "bespoke/base/error.h"
+#include "bespoke/base/sample_rate.h"
 #include "bespoke/io/resample.h"
 
 namespace bespoke {
@@ -40,10 +41,9 @@ void check_gap(const torch::Tensor& sound, const Gap& gap, const ModelCard& card
 
 // Resampling takes memory by the rate that a file claims to have.
 void check_rate(const WavFile& file) {
-  constexpr int kMost = 1'000'000;
-  if (file.sample_rate <= kMost) return;
-  throw bad_input("the sound has {} Hz, and up to {} Hz are read; resample it first",
-                  file.sample_rate, kMost);
+  if (is_sample_rate(file.sample_rate)) return;
+  throw bad_input("the sound has {} Hz, and {} to {} Hz are read; resample it first",
+                  file.sample_rate, kLeastSampleRate, kMostSampleRate);
 }
 
 // What scales the sound around the gap to the model's level. The gap itself must not be asked.

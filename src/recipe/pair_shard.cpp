@@ -52,7 +52,12 @@ TensorFile read_verified(const std::filesystem::path& folder, const PairManifest
   const std::filesystem::path path = folder / name;
   const std::string content = read_file(path);
   const auto known = manifest.checksums.find(name);
-  require(known == manifest.checksums.end() || sha256(content) == known->second, path.string(),
+  // Folders of before there were checksums have none at all.
+  require(known != manifest.checksums.end() || manifest.checksums.empty(), path.string(),
+          fmt::format("has no checksum in {}, and other files have theirs, so nobody knows whose "
+                      "it is; {}",
+                      kPairManifest, kContinuePairs));
+  require(manifest.checksums.empty() || sha256(content) == known->second, path.string(),
           fmt::format("its bytes are not those that were written ({} has another checksum), so it "
                       "was damaged or changed; delete it and {}",
                       kPairManifest, kContinuePairs));
@@ -160,8 +165,10 @@ int64_t trajectories_of(const PairManifest& manifest, const PairShard& shard) {
 bool is_complete(const std::filesystem::path& folder, const PairManifest& manifest,
                  const PairShard& shard) {
   const auto names = file_names(manifest, shard);
-  return std::all_of(names.begin(), names.end(),
-                     [&](const std::string& name) { return is_file(folder / name); });
+  return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+    const bool noted = manifest.checksums.empty() || manifest.checksums.count(name) > 0;
+    return noted && is_file(folder / name);
+  });
 }
 
 void note_checksums(const std::filesystem::path& folder, PairManifest& manifest,

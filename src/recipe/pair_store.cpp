@@ -85,7 +85,7 @@ class GivenUp {
 // spent on all.
 int64_t complete(const std::filesystem::path& folder, PairManifest& manifest, const ModelPtr& model,
                  const PairConditions& conditions_of, const PairRun& run) {
-  std::vector<PairShard> missing;
+  std::vector<PairShard> present, missing;
   int64_t spent = 0, pending = 0;
   GivenUp given_up(manifest);
   for (const Split split : {Split::train, Split::validation}) {
@@ -95,13 +95,15 @@ int64_t complete(const std::filesystem::path& folder, PairManifest& manifest, co
         spent += total(pairs.evaluations);
         given_up.add(shard, pairs);
         if (trajectories_of(manifest, shard) > 0) read_trajectories(folder, manifest, shard);
-        note_checksums(folder, manifest, shard);
+        present.push_back(shard);
       } else {
         missing.push_back(shard);
         pending += shard.count();
       }
     }
   }
+  // Of a folder that had none: with some of them, the others would seem to be strangers.
+  for (const PairShard& shard : present) note_checksums(folder, manifest, shard);
   int64_t made = 0;
   for (const PairShard& shard : missing) {
     PairRun part = run;

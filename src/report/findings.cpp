@@ -14,9 +14,19 @@ std::vector<std::pair<int, double>> quality_points(const Report& report,
                                                    const std::string& solver) {
   std::vector<std::pair<int, double>> points;
   for (const auto& row : report.rows) {
-    if (!row.distilled && row.solver == solver) points.emplace_back(row.cost, row.psnr);
+    if (row.solver == solver) points.emplace_back(row.cost, row.psnr);
   }
   return points;
+}
+
+// The names of rows that are distilled, or of those that are not, each once.
+std::vector<std::string> names_of(const Report& report, bool distilled) {
+  std::vector<std::string> names;
+  for (const auto& row : report.rows) {
+    const bool known = std::find(names.begin(), names.end(), row.solver) != names.end();
+    if (row.distilled == distilled && !known) names.push_back(row.solver);
+  }
+  return names;
 }
 
 // A solver known to get there comes before one of which only a bound is known.
@@ -31,9 +41,11 @@ bool needs_less(const BaselineNeed& left, const BaselineNeed& right) {
 
 const BaselineNeed* Finding::rival() const {
   const BaselineNeed* least = nullptr;
-  for (const auto& need : needs) {
-    if (need.needed.kind == CostNeeded::Kind::never) continue;
-    if (least == nullptr || needs_less(need, *least)) least = &need;
+  for (const auto* some : {&needs, &needs_of_distilled}) {
+    for (const auto& need : *some) {
+      if (need.needed.kind == CostNeeded::Kind::never) continue;
+      if (least == nullptr || needs_less(need, *least)) least = &need;
+    }
   }
   return least;
 }
@@ -55,22 +67,19 @@ std::optional<double> measured_psnr(const Report& report, const ReportSamples& s
   return {};
 }
 
-std::vector<std::string> baseline_names(const Report& report) {
-  std::vector<std::string> names;
-  for (const auto& row : report.rows) {
-    const bool known = std::find(names.begin(), names.end(), row.solver) != names.end();
-    if (!row.distilled && !known) names.push_back(row.solver);
-  }
-  return names;
-}
+std::vector<std::string> baseline_names(const Report& report) { return names_of(report, false); }
 
 std::vector<Finding> findings(const Report& report) {
   std::vector<Finding> list;
   for (const auto& row : report.rows) {
     if (!row.distilled || !std::isfinite(row.psnr)) continue;
-    Finding finding{row, {}};
-    for (const auto& name : baseline_names(report)) {
-      finding.needs.push_back({name, cost_needed(quality_points(report, name), row.psnr)});
+    Finding finding{row, {}, {}};
+    const auto need_of = [&](const std::string& name) {
+      return BaselineNeed{name, cost_needed(quality_points(report, name), row.psnr)};
+    };
+    for (const auto& name : baseline_names(report)) finding.needs.push_back(need_of(name));
+    for (const auto& name : names_of(report, true)) {
+      if (name != row.solver) finding.needs_of_distilled.push_back(need_of(name));
     }
     list.push_back(std::move(finding));
   }

@@ -19,8 +19,10 @@ struct BaselineNeed {
 struct Finding {
   ReportRow row;
   std::vector<BaselineNeed> needs;
+  std::vector<BaselineNeed> needs_of_distilled;  // of the other distilled solvers
 
-  // The baseline that needs fewest evaluations; none where none came to an end.
+  // The other solver, distilled or not, that needs fewest evaluations; none where none came to an
+  // end.
   const BaselineNeed* rival() const;
   // Its evaluations over the distilled solver's own; 0 without a rival.
   double saving() const;

@@ -7,6 +7,7 @@
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/json_checks.h"
+#include "bespoke/base/printable_lines.h"
 #include "bespoke/base/text.h"
 
 namespace bespoke {
@@ -65,8 +66,12 @@ static std::string pad(const std::string& text, size_t width, bool right) {
   return right ? space + text : text + space;
 }
 
+static std::string heading(const std::string& title) {
+  return title.empty() ? "" : printable_lines(title) + "\n\n";
+}
+
 std::string Table::render_table(const std::string& title) const {
-  std::string out = title.empty() ? "" : title + "\n\n";
+  std::string out = heading(title);
   std::vector<size_t> widths;
   for (size_t c = 0; c < columns_.size(); ++c) {
     size_t width = width_of(columns_[c].name);
@@ -88,7 +93,7 @@ std::string Table::render_table(const std::string& title) const {
 }
 
 std::string Table::render_markdown(const std::string& title) const {
-  std::string out = title.empty() ? "" : title + "\n\n";
+  std::string out = heading(title);
   const auto line = [&](const auto& text_of) {
     std::string text = "|";
     for (size_t c = 0; c < columns_.size(); ++c) text += " " + text_of(c) + " |";

@@ -97,12 +97,13 @@ std::string made_identifier(const std::string& text) {
   return is_identifier(name) ? name : "solver_" + name;
 }
 
-// Without what would end a comment, and in ASCII.
+// Without what would end a comment, or seem to begin one inside it, and in ASCII.
 std::string comment_text(const std::string& text) {
   std::string plain;
   for (const char c : text) {
-    const bool ends = c == '/' && !plain.empty() && plain.back() == '*';
-    plain += c >= ' ' && c <= '~' && !ends ? c : '?';
+    const char before = plain.empty() ? ' ' : plain.back();
+    const bool delimits = (c == '/' && before == '*') || (c == '*' && before == '/');
+    plain += c >= ' ' && c <= '~' && !delimits ? c : '?';
   }
   return plain;
 }

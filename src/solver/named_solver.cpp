@@ -1,13 +1,10 @@
 #include "bespoke/solver/named_solver.h"
 
-#include <cstdlib>
-
-#include <algorithm>
-
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
 #include "bespoke/base/json_checks.h"
 #include "bespoke/base/text.h"
+#include "bespoke/solver/field_differences.h"
 
 namespace bespoke {
 
@@ -80,18 +77,6 @@ SolverFile choose_finished(const std::string& path, int nfe, const FieldDescript
   }
 }
 
-// A solver that guides itself has its weight in its numbers: with another it would draw samples of
-// the weight it was made for all the same.
-void check_own_guidance(const std::string& path, const SolverFile& file,
-                        const GuidanceWeight& guidance) {
-  const bool any =
-      std::any_of(file.solvers.begin(), file.solvers.end(),
-                  [](const FiledSolver& filed) { return filed.solver.guides_itself(); });
-  if (!any || file.field.guidance == guidance) return;
-  throw bad_input("{} guides itself with {} and no other; this run has {}", path,
-                  to_string(file.field.guidance), to_string(guidance));
-}
-
 SchedulePtr coordinates(const std::string& text, const SchedulePtr& own) {
   if (text.empty()) return nullptr;
   if (!starts_with(text, kSigma0Prefix)) return make_schedule(text);
@@ -100,19 +85,13 @@ SchedulePtr coordinates(const std::string& text, const SchedulePtr& own) {
   return sigma_0 == 1 ? nullptr : preconditioned_schedule(own, sigma_0);
 }
 
-bool is_number(const std::string& text) {
-  char* end = nullptr;
-  std::strtod(text.c_str(), &end);
-  return !text.empty() && *end == '\0';
-}
-
 // KEY=VALUE or a number, maybe with the schedule after them: no name begins like that.
 bool continues_a_name(const std::string& piece) {
   if (is_file_name(piece)) return false;
   const std::string head = piece.substr(0, piece.find('@'));
   const bool option =
       head.find('=') != std::string::npos && head.find_first_of(":/") == std::string::npos;
-  return option || is_number(head);
+  return option || reads_as_number(head);
 }
 
 }  // namespace
@@ -171,12 +150,10 @@ CatalogueEntry entry_of(const SolverName& name) {
 
 SolverFile read_finished(const std::string& path, const FieldDescription& field) {
   SolverFile file = read_solver_file(path);
-  const auto made_for = file.field.schedule->describe(), found = field.schedule->describe();
-  if (made_for != found) {
-    throw bad_input("{} was made for the schedule {}, the model has {}; distil or build one for it",
-                    path, made_for.dump(), found.dump());
+  const FieldDifferences differences = field_differences(file, field);
+  if (!differences.impossible.empty()) {
+    throw bad_input("{} {}; distil or build one for it", path, differences.impossible.front());
   }
-  check_own_guidance(path, file, field.guidance);
   return file;
 }
 
@@ -190,7 +167,7 @@ SolverFile resolve_solver(const SolverName& name, int nfe, const FieldDescriptio
   file.put({via ? make_solver_via(entry, request, via) : make_solver(entry, request)});
   file.name = to_string(name) + (lower_order_final ? "+lower-order-final" : "");
   file.field = field;
-  file.provenance = {{"made_by", "catalogue"},
+  file.provenance = {{"made_by", kMadeByCatalogue},
                      {"solver", name.method},
                      {"grid", name.grid.empty() ? entry.default_grid : name.grid}};
   if (!name.schedule.empty()) file.provenance["coordinates"] = name.schedule;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/script.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "bespoke/base/file.h"
@@ -56,6 +57,8 @@ class BringModel : public CommandLine {
   torch::Tensor samples(const std::string& folder, const std::string& name = "samples") const {
     return read_safetensors(folder_ / folder / "samples.safetensors").tensors.at(name);
   }
+
+  TensorFile odd_;  // of conditions
 };
 
 const std::string kSample = "sample --model model.json --solver midpoint --nfe 8 ";
@@ -169,6 +172,64 @@ TEST_F(BringModel, TakesTensorConditionsFromFiles) {
   expect_failure(command + "--guidance 2 --guidance-scale 3 -o x", 2, "give one");
   testing::write_npy(folder_ / "c.npy", torch::zeros({2, 3}));
   expect_failure(command + "--cond c=c.npy -o x", 3, "does not fit the condition c");
+}
+
+// Numbers of any width stand for themselves; what is no number, or of another kind, is refused.
+TEST_F(BringModel, TakesConditionsOfOddTypesAsTheyAreOrRefusesThem) {
+  save_gaussian(", c, y", "(c.sum(1) + y.to(c.dtype)).reshape([-1, 1, 1, 1]) * torch.ones_like(x)");
+  write_card({{"conditions",
+               {{{"name", "c"}, {"shape", {2}}}, {{"name", "y"}, {"classes", 3}, {"null", 3}}}}});
+  const auto command = [&](const std::string& c, const std::string& y) {
+    write_safetensors(folder_ / "odd.safetensors", odd_);
+    return kSample + "--count 2 --cond c=odd.safetensors:" + c + " --cond y=odd.safetensors:" + y;
+  };
+  const auto row = torch::tensor({{0.5, 0.25}, {0.125, 1.0}}), nan = row.clone();
+  nan[1][0] = NAN;
+  odd_.tensors = {{"half", row.to(torch::kHalf)},
+                  {"bfloat", row.to(torch::kBFloat16)},
+                  {"float", row.to(torch::kFloat)},
+                  {"double", row.to(torch::kDouble)},
+                  {"nan", nan},
+                  {"ints", torch::ones({2, 2}, torch::kInt)},
+                  {"none", torch::zeros({0, 2})},
+                  {"bytes", torch::tensor({2, 1}, torch::kByte)},
+                  {"bools", torch::tensor({true, false})},
+                  {"long", torch::tensor({2, 1})},
+                  {"short", torch::tensor({2, 1}, torch::kShort)},
+                  {"large", torch::tensor({2, 7})}};
+  expect_success(command("float", "long") + " -o plain");
+  for (const std::string c : {"half", "bfloat", "double"}) {
+    expect_success(command(c, "bytes") + " -o " + c);
+    EXPECT_TRUE(torch::equal(samples(c), samples("plain"))) << c;
+  }
+  expect_success(command("float", "short") + " -o short");
+  EXPECT_TRUE(torch::equal(samples("short"), samples("plain")));
+  expect_success(command("float", "bools") + " -o bools");
+  expect_failure(command("nan", "long") + " -o x", 3, "holds NaN or infinity");
+  expect_failure(command("ints", "long") + " -o x", 3, "needs floating-point numbers");
+  expect_failure(command("none", "long") + " -o x", 3, "does not fit the condition c");
+  expect_failure(command("float", "float") + " -o x", 3, "needs integers");
+  expect_failure(command("float", "large") + " -o x", 3, "condition y = 7 is out of range");
+}
+
+// Of commands other than check, which refuses it.
+TEST_F(BringModel, WarnsOfANetworkThatMixesItsBatch) {
+  save("weights.pt", "def forward(self, x, t):\n    return x - x.mean(0, keepdim=True)\n");
+  write_card(json::object());
+  const std::string warning = "warning: model.json: a sample's output changes with those beside it";
+  for (const std::string command :
+       {"sample --solver euler --nfe 2 --count 2 -o out", "pairs --count 2 --validation 2 -o pairs",
+        "compare --solvers euler,midpoint --nfe 2 --count 2 --no-cache",
+        "distill --nfe 2 --samples 16 --method fit -o run"}) {
+    const Outcome outcome = run(command + " --model model.json");
+    EXPECT_EQ(outcome.code, 0) << command << outcome.err;
+    EXPECT_NE(outcome.err.find(warning), std::string::npos) << command << outcome.err;
+  }
+  const std::string alone = "sample --solver euler --nfe 2 --count 2 --model model.json ";
+  EXPECT_EQ(run(alone + "--one-by-one -o a").err, "");
+  EXPECT_EQ(run(alone + "--batch 1 -o b").err, "");
+  save("weights.pt", "def forward(self, x, t):\n    return -x\n");
+  EXPECT_EQ(run(alone + "-o c").err, "");
 }
 
 TEST_F(BringModel, PairsOfAnotherReadingOfTheNetworkAreRefused) {

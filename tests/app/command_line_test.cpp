@@ -208,6 +208,28 @@ TEST_F(CommandLine, WritesShowsAndRunsASolverFile) {
   expect_failure("sample --solver d.solver.json --nfe 8 " + model + "-o c", 3, "it has 6");
 }
 
+// One rule for all commands: each difference is a warning that names it.
+TEST_F(CommandLine, WarnsWhereASolverWasMadeForAnotherField) {
+  ASSERT_EQ(run("solver ddim --nfe 4 --schedule vp --prediction data -o d.solver.json").code, 0);
+  auto file = nlohmann::json::parse(read_file(folder_ / "d.solver.json"));
+  file["provenance"] = {{"made_by", "distil"}};
+  write_file_atomically(folder_ / "d.solver.json", file.dump());
+  const std::string warning =
+      "bespoke: warning: d.solver.json was made for data prediction, this model has noise "
+      "prediction\n";
+  const std::string model = " --model analytic:mixture:dim=4 --schedule vp --prediction ";
+  for (const std::string command :
+       {"sample --solver d.solver.json --count 2 -o s", "compare --solvers d.solver.json --count 2",
+        "distill --nfe 4-5 --samples 16 --method direct --iterations 1 --init d.solver.json -o "
+        "run"}) {
+    const Outcome other = run(command + model + "noise");
+    EXPECT_EQ(other.code, 0) << other.err;
+    EXPECT_EQ(other.err.find(warning), other.err.rfind("bespoke: warning")) << other.err;
+    EXPECT_NE(other.err.find(warning), std::string::npos) << command << other.err;
+  }
+  EXPECT_EQ(run("sample --solver d.solver.json --count 2 -o t" + model + "data").err, "");
+}
+
 TEST_F(CommandLine, ChoosesAmongTheSolversOfAFile) {
   const Outcome written = run("solver euler --nfe 2,4-8+2 --schedule vp -o e.solver.json");
   ASSERT_EQ(written.code, 0) << written.err;
@@ -363,6 +385,54 @@ TEST_F(CommandLine, SaysWhenMemoryRunsOut) {
   GTEST_SKIP() << "AddressSanitizer writes a line of its own where memory runs out";
 #endif
   expect_failure("sample --count 100000000000 -o x", 4, "out of memory");
+}
+
+#ifndef __SANITIZE_ADDRESS__
+// Below the limit OpenBLAS would ask for its memory for ever.
+TEST_F(CommandLine, ALimitOfMemoryIsNamedOrKept) {
+  const auto limited = [&](const std::string& limit, const std::string& arguments) {
+    const std::string command = "cd '" + folder_.string() + "' && ulimit " + limit +
+                                " && OMP_NUM_THREADS=2 timeout 100 '" BESPOKE_BINARY "' " +
+                                arguments + " >out.txt 2>err.txt";
+    return WEXITSTATUS(std::system(command.c_str()));
+  };
+  EXPECT_EQ(limited("-v 600000", "solvers"), 4);
+  EXPECT_EQ(read_file(folder_ / "err.txt"),
+            "bespoke: memory is limited to 585 MB (ulimit -v), and 1220 MB are needed with "
+            "OMP_NUM_THREADS=2, 1060 MB with 1; raise the limit or lower the threads\n");
+  EXPECT_EQ(limited("-d 300000", "solvers"), 4);
+  EXPECT_NE(read_file(folder_ / "err.txt").find("(ulimit -d)"), std::string::npos);
+  const std::string sample = "sample --solver euler --nfe 2 --count 4 --threads ";
+  EXPECT_EQ(limited("-v 2000000", sample + "2 -o out"), 0) << read_file(folder_ / "err.txt");
+  EXPECT_EQ(limited("-v 2000000", sample + "64 -o more"), 4);
+  EXPECT_NE(read_file(folder_ / "err.txt").find("64 threads take 10240 MB more"),
+            std::string::npos);
+}
+#endif
+
+// As one who may not write there: root may write anywhere.
+TEST_F(CommandLine, AFolderThatMayNotBeWrittenIsAFailureOfOneSentence) {
+  const std::string user =
+      ::geteuid() == 0 ? "setpriv --reuid=65534 --regid=65534 --clear-groups " : "";
+  const std::string prepare =
+      "chmod 755 '" + folder_.string() + "' && cd '" + folder_.string() +
+      "' && mkdir closed && echo old >closed/x.json && chmod 555 closed && " + user +
+      "test -x '" BESPOKE_BINARY "'";
+  if (std::system((prepare + " 2>/dev/null").c_str()) != 0) GTEST_SKIP() << "nobody cannot run it";
+  for (const std::string command :
+       {"solver euler -o closed/x.json", "sample --solver euler --nfe 2 -o closed/out",
+        "pairs --count 2 -o closed/pairs", "distill --nfe 2 --samples 16 -o closed/run",
+        "compare --nfe 4 --count 2 --no-cache --report closed/report.html"}) {
+    const std::string whole = "cd '" + folder_.string() +
+                              "' && : >err.txt && XDG_CACHE_HOME=/nowhere " + user +
+                              "'" BESPOKE_BINARY "' " + command + " >/dev/null 2>err.txt";
+    EXPECT_EQ(WEXITSTATUS(std::system(whole.c_str())), 1) << command;
+    const std::string said = read_file(folder_ / "err.txt");
+    EXPECT_NE(said.find("Permission denied"), std::string::npos) << command << said;
+    EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
+  }
+  EXPECT_EQ(read_file(folder_ / "closed/x.json"), "old\n");
+  EXPECT_EQ(run_shell("ls -A '" + (folder_ / "closed").string() + "'"), "x.json\n");
 }
 
 TEST_F(CommandLine, FindsAnUnusableOutputBeforeTheWork) {

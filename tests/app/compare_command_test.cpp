@@ -87,6 +87,78 @@ TEST_F(CompareCommand, ReportsTellSolversOfOneNameApart) {
   expect_failure("compare --count 4 --nfe 4 --report folder", 2, "is a folder");
 }
 
+// Of two distilled solvers the better one is spoken of, by the name of its row, and the other is
+// one of those that it is measured by.
+TEST_F(CompareCommand, TheSentenceUnderTheTableHoldsForAllRows) {
+  for (const auto& [method, name] :
+       std::vector<std::pair<std::string, std::string>>{{"ab2", "worse"}, {"rk4", "better"}}) {
+    const std::string file = name + "/bns.solver.json";
+    make_folders(folder_ / name);
+    ASSERT_EQ(run("solver " + method + " --nfe 8 -o " + file).code, 0);
+    auto solver = json::parse(read_file(folder_ / file));
+    solver["name"] = "bns";
+    solver["provenance"] = {{"made_by", "distil"}, {"validation_psnr", 30}};
+    write_file_atomically(folder_ / file, solver.dump());
+  }
+  const std::string all =
+      "compare --count 16 --nfe 8 --no-cache "
+      "--solvers euler,worse/bns.solver.json,better/bns.solver.json";
+  const json rows = figures(all);
+  ASSERT_EQ(rows.size(), 3u);
+  const auto psnr = [&](size_t row) { return rows[row]["psnr_db"].get<double>(); };
+  ASSERT_GT(std::max(psnr(1), psnr(2)), psnr(0));
+  const std::string best = rows[psnr(1) > psnr(2) ? 1 : 2]["solver"];
+  const Outcome both = run(all);
+  EXPECT_TRUE(has(both, "8 evaluations of " + best + " reach")) << both.out;
+  const Outcome one =
+      run("compare --count 16 --nfe 8 --no-cache --solvers euler,worse/bns.solver.json");
+  EXPECT_TRUE(has(one, "8 evaluations of worse/bns.solver.json reach")) << one.out;
+  // At 4 evaluations the one has a rival at 8: nobody may say that nothing reaches it.
+  ASSERT_EQ(run("solver euler --nfe 2 -o worse/two.solver.json").code, 0);
+  auto two = json::parse(read_file(folder_ / "worse/two.solver.json"));
+  two["provenance"] = {{"made_by", "distil"}, {"validation_psnr", 30}};
+  write_file_atomically(folder_ / "worse/two.solver.json", two.dump());
+  const Outcome apart =
+      run("compare --count 16 --nfe 2 --no-cache --solvers worse/two.solver.json,"
+          "better/bns.solver.json");
+  EXPECT_FALSE(has(apart, "two.solver.json reach") && has(apart, "No other solver")) << apart.out;
+}
+
+// Prompts are shown in tables, pages and pictures, and a vocabulary may hold any letters: marks
+// that turn the reading order round, quotes, and control characters of Latin-1.
+TEST_F(CompareCommand, HostilePromptsActOnNothing) {
+  save_image_model({{"conditions",
+                     {{{"name", "prompt"},
+                       {"shape", {4}},
+                       {"dtype", "int64"},
+                       {"null", "zeros"},
+                       {"vocabulary",
+                        {"script", "\xE2\x80\xAEtxt", "'onload'",
+                         "\xC2\x9B"
+                         "2j"}}}}}});
+  save_module("weights.pt", R"(def forward(self, x, t, prompt):
+    return -x + 0.01 * prompt.to(x.dtype).sum(1).reshape([-1, 1, 1, 1])
+)");
+  const std::string prompt =
+      "<script> \xE2\x80\xAEtxt \"'onload' \xC2\x9B"
+      "2j";
+  write_file_atomically(folder_ / "prompts.txt", prompt + "\n");
+  const std::string model = "--model model.json --prompts prompts.txt --count 2 --nfe 2 ";
+  const Outcome compared =
+      run("compare " + model + "--solvers euler,midpoint --no-cache --report r.html --png png");
+  ASSERT_EQ(compared.code, 0) << compared.err;
+  const Outcome drawn = run("sample " + model + "--solver euler -o out");
+  ASSERT_EQ(drawn.code, 0) << drawn.err;
+  const Outcome unknown = run("sample --model model.json --nfe 2 -o x --prompt '" +
+                              std::string("\xE2\x80\xAE") + "cod'");
+  EXPECT_EQ(unknown.code, 2) << unknown.err;
+  for (const auto& outcome : {compared, drawn, unknown}) {
+    for (const char* acting : {"\xE2\x80\xAE", "\xC2\x9B", "\x1b"}) {
+      EXPECT_EQ((outcome.out + outcome.err).find(acting), std::string::npos) << outcome.out;
+    }
+  }
+}
+
 TEST_F(CompareCommand, WithoutFeaturesDistancesAreNull) {
   for (const auto& row : figures(kCompare)) {
     EXPECT_TRUE(row["fd_ref"].is_null());

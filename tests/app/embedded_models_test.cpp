@@ -97,7 +97,7 @@ TEST_F(EmbeddedModel, IsComparedInAReport) {
   distill_quickly();
   const Outcome outcome = run(compare_ + "--report out/report.html");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_NE(outcome.out.find("2 evaluations of bns reach"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("bns.solver.json reach"), std::string::npos) << outcome.out;
   const std::string page = read_file(folder_ / "out/report.html");
   for (const std::string expected : {"cifar10-fm-ot", "<span>distill</span> <span>--model</span>",
                                      "<span>out/report.html</span>", "data:image/png;base64,",

@@ -25,11 +25,13 @@ using nlohmann::json;
 
 class ExportCommand : public CommandLine {
  protected:
-  void save_network(const std::string& source) const {
+  void save_module(const std::string& name, const std::string& source) const {
     torch::jit::Module module("network");
     module.define(source);
-    module.save((folder_ / "weights.pt").string());
+    module.save((folder_ / name).string());
   }
+  void save_network(const std::string& source) const { save_module("weights.pt", source); }
+  void save_decoder(const std::string& source) const { save_module("decoder.pt", source); }
 
   void write_export_card(const json& changes) const {
     json card = {{"format", "torchscript"},
@@ -268,6 +270,27 @@ TEST_F(ExportCommand, ImportsTimesForAMethod) {
   EXPECT_EQ(compared.code, 0) << compared.err;
   EXPECT_NE(compared.out.find("a.solver.json"), std::string::npos) << compared.out;
   expect_done("distill " + model + "--samples 16 --iterations 1 --init a.solver.json -o run");
+}
+
+// What would fail for whoever runs it is found when it is made.
+TEST_F(ExportCommand, RefusesNetworksThatReturnSomethingElse) {
+  const std::string command = "export euler --nfe 2 --model model.json --to torchscript -o x.pt";
+  for (const auto& [body, words] : std::vector<std::pair<std::string, std::string>>{
+           {"x[:, :3]", "returned a dense tensor of Float numbers"},
+           {"x.sum(1)", "the card says 2x5"},
+           {"x.to(torch.int64)", "must return a dense tensor of floating-point numbers"},
+           {"(x, x)", "returned no tensor"},
+           {"torch.mm(x, x)", "failed when it was called"}}) {
+    save_network("def forward(self, x, t):\n    return " + body + "\n");
+    write_export_card(json::object());
+    expect_failure(command, 3, words);
+    EXPECT_FALSE(is_file(folder_ / "x.pt")) << body;
+  }
+  save_network("def forward(self, x, t):\n    return -x\n");
+  save_decoder("def forward(self, x):\n    return x[:, :2]\n");
+  write_export_card(
+      {{"decoder", {{"weights", "decoder.pt"}, {"sample_shape", {4}}, {"scale", 0.5}}}});
+  expect_failure(command, 3, "decoder.pt returned a dense tensor of Float numbers");
 }
 
 TEST_F(ExportCommand, SaysWhatIsWrong) {

@@ -1,16 +1,24 @@
 #include "bespoke/base/file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <thread>
 
 #include "bespoke/base/error.h"
+#include "bespoke/base/message.h"
+#include "bespoke/base/progress.h"
 #include "temporary_folder.h"
 
 namespace bespoke {
@@ -29,6 +37,12 @@ class FileTest : public ::testing::Test {
     std::string names(buffer, std::fread(buffer, 1, sizeof(buffer), pipe));
     ::pclose(pipe);
     return names;
+  }
+
+  static mode_t mode_of(const fs::path& path) {
+    struct stat status = {};
+    EXPECT_EQ(::stat(path.c_str(), &status), 0);
+    return status.st_mode & 0777;
   }
 
   testing::TemporaryFolder temporary_;
@@ -72,12 +86,98 @@ TEST_F(FileTest, SaysWhyItCannotRead) {
   EXPECT_THROW(read_file(folder_), Error);
 }
 
-TEST_F(FileTest, WhatAKilledWriterLeftIsWrittenOver) {
-  write_file_atomically(folder_ / "x.part", "far more than is to be written");
-  write_file_atomically(folder_ / "y.part", "of another file");
+// A process that dies while it writes leaves its temporary behind, and the next removes it. What
+// another writes at the moment, and files that only look alike, stay.
+TEST_F(FileTest, WhatAKilledWriterLeftIsRemoved) {
+  const std::string left = ".bespoke-0123456789abcdef0123456789abcdef.part";
+  const std::string held = ".bespoke-ffffffffffffffffffffffffffffffff.part";
+  const std::string pipe = ".bespoke-00000000000000000000000000000000.part";
+  for (const auto& name : {left, held, std::string("x.part"), std::string(".bespoke-1.part")}) {
+    std::ofstream(folder_ / name) << "half a file";
+  }
+  ASSERT_EQ(::mkfifo((folder_ / pipe).c_str(), 0600), 0);
+  const int descriptor = ::open((folder_ / held).c_str(), O_RDONLY);
+  ASSERT_EQ(::flock(descriptor, LOCK_EX), 0);
   write_file_atomically(folder_ / "x", "new");
+  ::close(descriptor);
   EXPECT_EQ(read_file(folder_ / "x"), "new");
-  EXPECT_EQ(listing(), "x\ny.part\n");
+  for (const auto& [name, stays] :
+       std::vector<std::pair<std::string, bool>>{{left, false},
+                                                 {held, true},
+                                                 {pipe, true},
+                                                 {"x.part", true},
+                                                 {".bespoke-1.part", true}}) {
+    EXPECT_EQ(fs::exists(folder_ / name), stays) << name;
+  }
+}
+
+// Whoever knows the name of a temporary beforehand decides what becomes of the result.
+TEST_F(FileTest, NothingPlantedBesideAFileHasAnInfluence) {
+  write_file_atomically(folder_ / "precious", "old");
+  ASSERT_EQ(::symlink("precious", (folder_ / "a.part").c_str()), 0);
+  ASSERT_EQ(::mkfifo((folder_ / "b.part").c_str(), 0666), 0);
+  std::ofstream(folder_ / "c.part") << "planted";
+  ASSERT_EQ(::chmod((folder_ / "c.part").c_str(), 0666), 0);
+  const int locked = ::open((folder_ / "c.part").c_str(), O_RDONLY);
+  ASSERT_EQ(::flock(locked, LOCK_EX), 0);
+  const mode_t mask = ::umask(022);
+  for (const char* name : {"a", "b", "c"}) {
+    write_file_atomically(folder_ / name, "content");
+    EXPECT_EQ(fs::symlink_status(folder_ / name).type(), fs::file_type::regular) << name;
+    EXPECT_EQ(mode_of(folder_ / name), 0644u) << name;
+    EXPECT_EQ(read_file(folder_ / name), "content");
+  }
+  ::umask(mask);
+  ::close(locked);
+  EXPECT_EQ(read_file(folder_ / "precious"), "old");
+}
+
+TEST_F(FileTest, AFileThatIsReplacedKeepsItsMode) {
+  for (const mode_t mode : {0600u, 0664u, 0755u}) {
+    std::ofstream(folder_ / "x") << "old";
+    ASSERT_EQ(::chmod((folder_ / "x").c_str(), mode), 0);
+    write_file_atomically(folder_ / "x", "new");
+    EXPECT_EQ(mode_of(folder_ / "x"), mode);
+  }
+}
+
+// In a process of its own, since a signal that was asked for stays so.
+TEST_F(FileTest, WaitsForAReaderInWordsAndUntilASignal) {
+  ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  const auto wait_and_be_interrupted = [&] {
+    catch_interrupts();
+    std::thread signal([] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+      ::kill(::getpid(), SIGINT);
+    });
+    signal.detach();
+    try {
+      write_file_atomically(folder_ / "pipe", "content");
+    } catch (const Error& error) {
+      std::_Exit(error.exit_code());
+    }
+    std::_Exit(0);
+  };
+  EXPECT_EXIT(wait_and_be_interrupted(), ::testing::ExitedWithCode(130),
+              "waiting for a reader of the pipe");
+}
+
+// A limit on the size of files ends a program that does not ask otherwise.
+TEST_F(FileTest, AFileThatMayNotGrowIsAFailedWrite) {
+  const auto write_too_much = [&] {
+    guard_standard_streams();
+    const rlimit small = {1000, 1000};
+    ::setrlimit(RLIMIT_FSIZE, &small);
+    try {
+      write_file_atomically(folder_ / "x", std::string(5000, 'x'));
+    } catch (const Error& error) {
+      write_to_stderr(error.what());
+      std::_Exit(error.exit_code());
+    }
+    std::_Exit(0);
+  };
+  EXPECT_EXIT(write_too_much(), ::testing::ExitedWithCode(1), "cannot write '.*File too large");
+  EXPECT_EQ(listing(), "");
 }
 
 TEST_F(FileTest, TwoWritersOfOneFileDoNotMix) {

@@ -47,6 +47,16 @@ TEST(JsonChecks, SaysWhereAFileIsNoJsonInItsOwnWords) {
   EXPECT_EQ(refusal_of("[1e999]").find("x.json: not a JSON file (number overflow"), 0u);
 }
 
+TEST(JsonChecks, RefusesAKeyThatIsThereTwice) {
+  EXPECT_EQ(refusal_of(R"({"nfe": 4, "times": [], "nfe": 8})"),
+            "x.json: key \"nfe\" is there twice; write it anew");
+  EXPECT_EQ(refusal_of(R"([{"a": {"b": 1, "c": {}, "b": 1}}])"),
+            "x.json: key \"b\" is there twice; write it anew");
+  EXPECT_EQ(refusal_of(R"({"a": 1, "\u0061": 2})"),
+            "x.json: key \"a\" is there twice; write it anew");
+  EXPECT_EQ(refusal_of(R"({"a": {"a": 1}, "b": [{"a": 1}, {"a": 1}]})"), "");
+}
+
 TEST(JsonChecks, LongValuesAreShortened) {
   const nlohmann::json value = std::string(180000, 'v');
   for (const auto& read : std::vector<std::function<void()>>{

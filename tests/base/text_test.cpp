@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "bespoke/base/error.h"
+#include "bespoke/base/printable_lines.h"
 #include "bespoke/base/spec.h"
 
 namespace bespoke {
@@ -26,6 +27,23 @@ TEST(Text, MakesControlCharactersVisible) {
   EXPECT_EQ(printable("\xC2\x9B"
                       "1m \xC3\xA9 \xC2\xA9"),
             "\\x9b1m \xC3\xA9 \xC2\xA9");
+  // U+202E shows what follows from right to left: "exe.solver" for "revlos.exe".
+  EXPECT_EQ(printable("a\xE2\x80\xAE"
+                      "b"),
+            "a\\xe2\\x80\\xae"
+            "b");
+  EXPECT_EQ(printable("\xE2\x81\xA6\xE2\x80\xA8\xD8\x9C"),
+            "\\xe2\\x81\\xa6\\xe2\\x80\\xa8\\xd8\\x9c");
+  EXPECT_EQ(printable_lines("a\x1b\n\nb\r"), "a\\x1b\n\nb\\x0d");
+  const std::string plain = "\xD8\xA7\xE2\x80\x94\xE2\x80\x8D\xF0\x9F\x8E\xA8";
+  EXPECT_EQ(printable(plain), plain) << "letters, dashes, joiners and emoji stay";
+}
+
+TEST(Text, KnowsANumberByItself) {
+  for (const char* number : {"0", "-1.5", "1e-3", ".5"}) EXPECT_TRUE(reads_as_number(number));
+  for (const char* other : {"", "1,5", " 1", "1 ", "0x10", "one", "1-2"}) {
+    EXPECT_FALSE(reads_as_number(other)) << other;
+  }
 }
 
 TEST(Text, ReadsRangesAtTheEndsOfTheNumbers) {
@@ -85,6 +103,8 @@ TEST(Text, ExactDecimalsReadBack) {
   for (const double value : {0.1, 1. / 3, 6.02e23, -5e-324, 0.30000000000000004}) {
     EXPECT_EQ(std::strtod(exact(value).c_str(), nullptr), value);
   }
+  EXPECT_EQ(exact(0), "0");
+  EXPECT_EQ(exact(-0.0), "-0.0") << "JSON reads -0 as a whole number";
 }
 
 TEST(Spec, SplitsNameOptionsAndPositions) {

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Kills runs at random moments, fills their disk and starts two at once; then runs them to their end
-and compares every byte with a run that nobody disturbed, but for times and the command itself.
+"""Kills runs at random moments, fills their disk, turns their clock back and starts two at once; then
+runs them to their end and compares every byte with a run that nobody disturbed, but for times and the
+command itself.
 
     python3 tests/crash/kill_matrix.py build/release/bespoke --kills 100
 
@@ -28,12 +29,16 @@ JOBS = {
     "distill": ("distill --method direct --iterations 6 --nfe 3-5 --samples 96 --tolerance 1e-7 "
                 "-o out", "--resume"),
     "train": ("train --data ../data.safetensors --patch 4 --width 16 --depth 1 --heads 1 "
-              "--batch 16 --warmup 5 --steps 150 --grid-every 50 -o out", "--resume"),
+              "--batch 16 --warmup 5 --steps 150 --grid-every 40 -o out", "--resume"),
     "compare": ("compare --solvers euler,midpoint,dpm++2m --nfe 4-12+4 --count 128 "
                 "--tolerance 1e-9 --cache out/cache --report out/report.html --png out/png "
                 "--force", ""),
+    "sample": ("sample --solver reference --tolerance 1e-11 --count 256 -o out", ""),
+    # A minute each time: only where it is asked for.
+    "demo": ("demo -o out", ""),
 }
-TROUBLES = ["kill", "kill repeatedly", "stop", "full disk", "two at once"]
+USUAL_JOBS = [name for name in JOBS if name != "demo"]
+TROUBLES = ["kill", "kill repeatedly", "stop", "full disk", "two at once", "clock back"]
 STOPS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
 INTERRUPTED, BUSY = 130, 3
 
@@ -42,7 +47,39 @@ VOLATILE = [(re.compile(rb'"seconds": ?[-+.e0-9]+'), b'"seconds":0'),
             (re.compile(rb'"command": ?"[^"]*"'), b'"command":""'),
             # The last column of the report's table is the time of a sample.
             (re.compile(rb"<td[^>]*>[^<]*</td></tr>"), b"</tr>"),
-            (re.compile(rb" --resume"), b"")]
+            (re.compile(rb" --resume"), b""), (re.compile(rb" --force"), b""),
+            (re.compile(rb" <span>--(resume|force)</span>"), b"")]
+
+# Every look at the time of day shows a second less.
+CLOCK = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <time.h>
+#include <sys/time.h>
+static atomic_long looks;
+int clock_gettime(clockid_t clock, struct timespec* now) {
+  int (*next)(clockid_t, struct timespec*) =
+      (int (*)(clockid_t, struct timespec*))dlsym(RTLD_NEXT, "clock_gettime");
+  int result = next(clock, now);
+  if (clock == CLOCK_REALTIME) now->tv_sec -= ++looks;
+  return result;
+}
+time_t time(time_t* out) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  if (out) *out = now.tv_sec;
+  return now.tv_sec;
+}
+int gettimeofday(struct timeval* out, void* zone) {
+  struct timespec now;
+  (void)zone;
+  clock_gettime(CLOCK_REALTIME, &now);
+  out->tv_sec = now.tv_sec;
+  out->tv_usec = now.tv_nsec / 1000;
+  return 0;
+}
+"""
 
 
 # Lines of a training's log come by the clock.
@@ -77,14 +114,14 @@ class Job:
         shutil.rmtree(self.folder, ignore_errors=True)
         os.makedirs(os.path.join(self.folder, "out"))
 
-    def start(self, again=False, largest_file=None):
+    def start(self, again=False, largest_file=None, clock=None):
         def limit():
-            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # so that a write fails, as on a full disk
             resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
 
         command = self.command + (self.resume.split() if again else [])
         return subprocess.Popen(command, cwd=self.folder, stdout=subprocess.DEVNULL,
                                 stderr=subprocess.PIPE,
+                                env=dict(os.environ, LD_PRELOAD=clock) if clock else None,
                                 preexec_fn=limit if largest_file is not None else None)
 
     def finish(self):
@@ -107,6 +144,9 @@ class Job:
         files.pop(UNCOMPARED.get(self.name), None)
         return files
 
+    def is_done(self):
+        return self.name == "demo" and os.path.exists(os.path.join(self.folder, "out/report.html"))
+
     def measure(self):
         """The undisturbed run."""
         self.begin()
@@ -124,8 +164,22 @@ class Job:
             raise Lost(f"{self.name}: other than in an undisturbed run: {', '.join(wrong)}")
 
 
+def build_clock(folder):
+    """A library that turns the clock back; none where there is no compiler."""
+    source, library = os.path.join(folder, "clock.c"), os.path.join(folder, "clock.so")
+    with open(source, "w") as file:
+        file.write(CLOCK)
+    compiler = shutil.which("cc")
+    if compiler is None:
+        return None
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+    return library
+
+
 class Matrix:
-    def __init__(self, options):
+    def __init__(self, options, clock):
+        self.clock = clock
+        self.troubles = [trouble for trouble in TROUBLES if clock or trouble != "clock back"]
         self.random = random.Random(options.seed)
         self.kills = 0
         self.counts = {}
@@ -165,6 +219,13 @@ class Matrix:
         if process.returncode not in (0, 1) or (process.returncode == 1 and not said.strip()):
             raise Lost(f"{job.name} on a full disk, exit code {process.returncode}: {said}")
 
+    def clock_back(self, job):
+        process = job.start(clock=self.clock)
+        said = process.communicate()[1].decode(errors="replace")
+        if process.returncode != 0:
+            raise Lost(f"{job.name} under a clock that goes back, exit code {process.returncode}: {said}")
+        job.compare()
+
     def two_at_once(self, job):
         first, second = job.start(), job.start(again=True)
         self.wait(job)
@@ -178,7 +239,9 @@ class Matrix:
     def trial(self, job, trouble):
         job.begin()
         getattr(self, trouble.replace(" ", "_"))(job)
-        job.finish()
+        # One that came to its end is not begun again: some refuse that, as they should.
+        if not job.is_done():
+            job.finish()
         job.compare()
         self.counts[job.name, trouble] = self.counts.get((job.name, trouble), 0) + 1
 
@@ -188,14 +251,15 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bespoke", help="the program")
     parser.add_argument("--kills", type=int, default=100, help="at least so many, by SIGKILL")
-    parser.add_argument("--jobs", default=",".join(JOBS), help="some of them")
+    parser.add_argument("--jobs", default=",".join(USUAL_JOBS),
+                        help="some of " + ", ".join(JOBS))
     parser.add_argument("--seed", type=int, default=0, help="of the moments")
     options = parser.parse_args()
     os.environ["OMP_WAIT_POLICY"] = "passive"
     folder = tempfile.mkdtemp(prefix="bespoke_crash_")
     write_data(os.path.join(folder, "data.safetensors"))
     jobs = [Job(options, name, folder) for name in options.jobs.split(",")]
-    matrix = Matrix(options)
+    matrix = Matrix(options, build_clock(folder))
     turn = 0
     try:
         for job in jobs:
@@ -204,7 +268,7 @@ def main():
                   flush=True)
         while matrix.kills < options.kills:
             # Shifted by one each round, so that every job meets every trouble.
-            trouble = TROUBLES[(turn + turn // len(jobs)) % len(TROUBLES)]
+            trouble = matrix.troubles[(turn + turn // len(jobs)) % len(matrix.troubles)]
             matrix.trial(jobs[turn % len(jobs)], trouble)
             turn += 1
     except Lost as lost:

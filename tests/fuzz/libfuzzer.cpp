@@ -1,11 +1,13 @@
 // Entry points of libFuzzer: ./fuzz --parser=NAME [FLAGS] [CORPUS ...].
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <string>
 
+#include "fuzz/json_mutator.h"
 #include "fuzz/parser.h"
 
 namespace {
@@ -30,6 +32,21 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) try {
 } catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());
   std::exit(2);
+}
+
+extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t most);
+
+// Of documents the structure as often as the bytes.
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t most,
+                                          unsigned int seed) {
+  if (!bespoke::fuzz::reads_json(*chosen) || seed % 2 == 0) {
+    return LLVMFuzzerMutate(data, size, most);
+  }
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  const std::string mutated = bespoke::fuzz::mutated_json(text, {}, seed);
+  if (mutated.size() > most) return LLVMFuzzerMutate(data, size, most);
+  std::copy(mutated.begin(), mutated.end(), data);
+  return mutated.size();
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

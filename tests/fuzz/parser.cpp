@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <set>
 #include <stdexcept>
 
 #include "bespoke/base/error.h"
@@ -25,6 +26,12 @@ const Parser& find_parser(const std::string& name) {
     names += " " + parser.name;
   }
   throw std::runtime_error("no parser '" + name + "'; there are:" + names);
+}
+
+bool reads_json(const Parser& parser) {
+  static const std::set<std::string> names = {"distill_state", "method_rule", "model_card",
+                                              "pair_manifest", "solver_file"};
+  return names.count(parser.name) > 0;
 }
 
 bool accepts(const Parser& parser, const std::string& bytes) {

@@ -21,6 +21,9 @@ struct Registered {
   Registered(const char* name, void (*parse)(const std::string&));
 };
 
+// Whether what it reads is one JSON document, whose structure can be mutated.
+bool reads_json(const Parser& parser);
+
 // The one of this name; an error that lists all names where there is none.
 const Parser& find_parser(const std::string& name);
 

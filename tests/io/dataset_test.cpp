@@ -155,6 +155,27 @@ TEST_F(DatasetTest, TheContentDecidesHowAnImageIsRead) {
   EXPECT_EQ(firsts(dataset)[1], 9);
 }
 
+// 16 x 8 pixels of 0x8000, grey with 16 bits.
+constexpr char kDeepPng[] =
+    "89504e470d0a1a0a0000000d4948445200000010000000081000000000858dfc08000000104944415478da636860c0"
+    "0f194686020022f74001a9b8eb6f0000000049454e44ae426082";
+
+// Printers' inks, 16 bits a colour and a palette are pixels as all others.
+TEST_F(DatasetTest, ImagesOfOddKindsStandBesideUsualOnes) {
+  file("a/1.jpg", testing::from_hex(testing::kColourJpeg));
+  file("a/2.jpg", testing::from_hex(testing::kInkJpeg));
+  file("a/3.jpg", testing::from_hex(testing::kGreyJpeg));
+  file("a/4.png", testing::from_hex(kDeepPng));
+  const std::string missing = missing_library([&] { read(); });
+  if (!missing.empty()) GTEST_SKIP() << missing;
+  const Dataset dataset = read();
+  EXPECT_EQ(dataset.samples.sizes().vec(), (Shape{4, 3, 8, 16}));
+  EXPECT_EQ(dataset.samples.scalar_type(), torch::kByte);
+  EXPECT_NEAR(dataset.samples[1][1][0][0].item<int>(), 128, 2);
+  EXPECT_TRUE(torch::equal(dataset.samples[2][0], dataset.samples[2][2]));
+  EXPECT_EQ(dataset.samples[3][0][0][0].item<int>(), 0x80);
+}
+
 TEST_F(DatasetTest, AnArchiveIsReadAsAFolderIs) {
   for (int i = 0; i < 12; ++i) {
     image("class" + std::to_string(i % 3) + "/" + std::to_string(i) + ".png", i, {1, 1, 1});

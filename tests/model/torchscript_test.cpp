@@ -372,6 +372,8 @@ TEST_F(TorchScript, NetworksMayWriteIntoTheirInputAndKeepTheirOutput) {
   EXPECT_FALSE(habits_of("    return torch.sin(x)\n").returns_buffer);
   EXPECT_FALSE(habits_of("    return x\n").returns_buffer);
   EXPECT_TRUE(habits_of("    return x.sin_()\n").writes_input);
+  EXPECT_FALSE(
+      habits_of("    return torch.sin(x).reshape([-1]).reshape(x.shape)\n").returns_buffer);
   EXPECT_TRUE(habits_of("    return self.means[:]\n").returns_buffer);
   EXPECT_TRUE(habits_of("    return self.means\n").returns_buffer);
 }

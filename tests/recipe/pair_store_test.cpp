@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <set>
 
 #include "bespoke/base/error.h"
@@ -154,12 +155,26 @@ TEST_F(PairStore, AKilledRunIsContinuedToTheSameBytes) {
   EXPECT_THROW(make("broken", run), Killed);
   ASSERT_TRUE(fs::exists(folder_ / "broken/train-00000.safetensors"));
   ASSERT_FALSE(fs::exists(folder_ / "broken/validation-00001.safetensors"));
-  write_file_atomically(folder_ / "broken/validation-00001.safetensors.part", "half a sha");
-  write_file_atomically(folder_ / "broken/manifest.json.part", "{");
+  std::ofstream(folder_ / "broken/.bespoke-0123456789abcdef0123456789abcdef.part") << "half a sha";
   const PairReport report = make("broken");
   EXPECT_GT(report.made, 0);
   EXPECT_LT(report.made, 15);
   EXPECT_TRUE(same_folders("whole", "broken"));
+}
+
+// A file that the manifest does not know, beside others that it knows, may be anybody's.
+TEST_F(PairStore, AFileWithoutItsChecksumIsRefusedAndMadeAnew) {
+  make("a");
+  make("b");
+  auto manifest = nlohmann::json::parse(read_file(folder_ / "b/manifest.json"));
+  manifest["checksums"].erase("train-00001.safetensors");
+  write_file_atomically(folder_ / "b/manifest.json", manifest.dump(2) + "\n");
+  change("b/train-00001.safetensors", [](TensorFile& file) { file.tensors.at("x1").add_(1); });
+  expect_in("train-00001.safetensors: has no checksum in manifest.json",
+            testing::refusal([&] { read("b", Split::train); }));
+  EXPECT_EQ(read("b", Split::train, 4).x0.size(0), 4);
+  EXPECT_EQ(make("b").made, 4);
+  EXPECT_TRUE(same_folders("a", "b"));
 }
 
 TEST_F(PairStore, AShardThatWasLostIsMadeAgain) {

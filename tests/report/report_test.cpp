@@ -266,6 +266,20 @@ TEST(Headline, DoesNotTakeWhatDivergedForARival) {
   EXPECT_NE(headline(report).find("with up to 16 evaluations"), std::string::npos);
 }
 
+TEST(Headline, CountsOtherDistilledSolversAmongTheOthers) {
+  Report report;
+  report.rows = {{"a", 4, 30}, {"b", 8, 40}, {"euler", 8, 20}};
+  report.rows[0].distilled = report.rows[1].distilled = true;
+  report.featured_solver = "a";
+  report.featured_cost = 4;
+  EXPECT_EQ(headline(report), "4 evaluations of a reach 30.0 dB. b needs at most 8 for the same.");
+  report.featured_solver = "b";
+  report.featured_cost = 8;
+  EXPECT_EQ(headline(report),
+            "8 evaluations of b reach 40.0 dB. No other solver measured reaches that, with up to 4 "
+            "evaluations.");
+}
+
 TEST(Headline, IsOfTheFeaturedSolver) {
   Report report;
   report.rows = {{"a", 8, 39}, {"b", 8, 40}};

@@ -156,13 +156,14 @@ TEST(CHeader, SaysWhatTheNetworkIsGiven) {
 TEST(CHeader, MakesIdentifiersOfNamesAndRefusesBadOnes) {
   SolverFile file = two_solvers();
   EXPECT_NE(c_header(file.only(5)).find("#define MINE_50_OFF_NFE 5"), std::string::npos);
-  file.name = "8 steps */ für mich";
+  file.name = "8 steps */ für /* mich /*/";
   const std::string text = c_header(file.only(5));
   EXPECT_NE(text.find("solver_8_steps_f_r_mich_a"), std::string::npos);
   size_t begun = 0, ended = 0;
   for (size_t at = 0; (at = text.find("/*", at)) != std::string::npos; ++at) ++begun;
   for (size_t at = 0; (at = text.find("*/", at)) != std::string::npos; ++at) ++ended;
   EXPECT_EQ(begun, ended);
+  EXPECT_NE(text.find("8 steps *? f??r /? mich /?/:"), std::string::npos) << text.substr(0, 80);
   EXPECT_THROW(c_header(file.only(5), {{}, "2 bad"}), Error);
   EXPECT_THROW(c_header(file), Error);  // holds two
 }

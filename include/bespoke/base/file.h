@@ -22,11 +22,15 @@ std::string read_text_file(const std::filesystem::path& path);
 // The numbers of a text file: as JSON, or with blanks or commas between them.
 std::vector<double> read_numbers(const std::filesystem::path& path);
 
-// Writes the whole file or nothing: to FILE.part beside it, then renamed over it. A reader, a crash
-// or a kill sees the old content or the new, never a part; what a killed writer left is written
-// over by the next. A link stays and what it points to is written. Devices and pipes are written
-// through.
+// Writes the whole file or nothing: to a temporary beside it, of a name that nobody can guess, then
+// renamed over it. A reader, a crash or a kill sees the old content or the new, never a part; what
+// a killed writer left is removed by the next that writes into the folder. A file that is replaced
+// keeps its mode. A link stays and what it points to is written. Devices and pipes are written
+// through; a signal ends the waiting for whoever reads a pipe.
 void write_file_atomically(const std::filesystem::path& path, const std::string& content);
+
+// Removes what writers that were killed left in the folder.
+void remove_abandoned(const std::filesystem::path& folder);
 
 // Makes the folder and those above it that are missing.
 void make_folders(const std::filesystem::path& path);

@@ -15,6 +15,7 @@ namespace bespoke::detail {
 void require(bool good, const std::string& where, const std::string& problem);
 
 // More than a hundred levels are refused: what walks a document goes down its levels by recursion.
+// So is an object with the same key twice, of which most readers take the last without a word.
 nlohmann::json parse_json(const std::string& text, const std::string& source,
                           const std::string& hint);
 

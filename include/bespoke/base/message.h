@@ -21,7 +21,8 @@ void say(fmt::format_string<Args...> format, Args&&... args) {
 }
 
 // Makes sure that no file opened later takes the number of a standard stream that was closed before
-// the program began, whose messages it would get, and that a reader who goes away ends no run.
+// the program began, whose messages it would get, and that neither a reader who goes away nor a
+// file that may not grow further ends a run: the write fails and is reported.
 void guard_standard_streams();
 
 }  // namespace bespoke::detail

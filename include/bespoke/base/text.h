@@ -17,6 +17,9 @@ std::string nearest(const std::string& word, const std::vector<std::string>& can
 std::string unknown_name(const std::string& what, const std::string& word,
                          const std::vector<std::string>& candidates);
 
+// Whether the whole of `text` is a number, written as everywhere, whatever the locale says.
+bool reads_as_number(const std::string& text);
+
 // The whole of `text` as a number; throws a usage error that names `what`.
 double parse_number(const std::string& text, const std::string& what);
 int64_t parse_integer(const std::string& text, const std::string& what);
@@ -31,7 +34,8 @@ bool natural_less(const std::string& left, const std::string& right);
 // At most so many bytes of it, whole characters of UTF-8, with "..." for the rest.
 std::string shortened(const std::string& text, size_t most);
 
-// The text without anything that a terminal acts on: control characters as "\x1b".
+// The text without anything that a terminal acts on: control characters as "\x1b", and likewise
+// those that turn the order of others round, with which a name reads as another one.
 std::string printable(const std::string& text);
 
 // A count with its thousands apart: "25,000".

@@ -24,6 +24,9 @@ struct FieldDescription {
   nlohmann::json time = nullptr;
 };
 
+// What the provenance of a file calls its maker where that is the catalogue.
+constexpr char kMadeByCatalogue[] = "catalogue";
+
 // One solver of a file, with what is to be said of it alone.
 struct FiledSolver {
   NsSolver solver;

@@ -1,0 +1,60 @@
+#include "bespoke/model/network_trial.h"
+
+#include <torch/torch.h>
+
+#include "bespoke/model/guidance.h"
+#include "bespoke/tensor/noise.h"
+
+namespace bespoke {
+
+using namespace detail;
+
+namespace {
+
+// Numbers that are drawn without touching LibTorch's own generator.
+torch::Tensor drawn(int64_t count, const std::vector<int64_t>& shape) {
+  constexpr uint64_t kSeed = 0x747269616c;
+  return normal_noise(kSeed, 0, count, shape).to(torch::kFloat);
+}
+
+}  // namespace
+
+Conditions made_up_conditions(const ModelCard& card, int64_t count) {
+  Conditions conditions;
+  for (const auto& condition : card.conditions) {
+    if (!condition.is_tensor()) {
+      conditions[condition.name] = torch::arange(count, torch::kLong).remainder(condition.classes);
+    } else if (condition.integer) {
+      std::vector<int64_t> shape = condition.shape;
+      shape.insert(shape.begin(), count);
+      conditions[condition.name] = torch::zeros(shape, torch::kLong);
+    } else {
+      conditions[condition.name] = drawn(count, condition.shape);
+    }
+  }
+  return conditions;
+}
+
+double batch_difference(const Model& model, const torch::Tensor& x, const torch::Tensor& t,
+                        const Conditions& conditions) {
+  const torch::NoGradGuard no_grad;
+  const auto first_of = [&](int64_t count) {
+    return model.predict(x.slice(0, 0, count), t.slice(0, 0, count), slice(conditions, 0, count))
+        .slice(0, 0, 1)
+        .to(torch::kCPU, torch::kDouble);
+  };
+  const torch::Tensor together = first_of(x.size(0)), alone = first_of(1);
+  constexpr double kLeast = 1e-30;
+  return (together - alone).abs().max().item<double>() /
+         (alone.abs().max().item<double>() + kLeast);
+}
+
+double try_network(const Model& model, const ModelCard& card, torch::Device device) {
+  constexpr int64_t kCount = 2;
+  const auto state = model.dtype() == torch::kDouble ? torch::kDouble : torch::kFloat;
+  const torch::Tensor x = drawn(kCount, card.sample_shape).to(device, state);
+  const torch::Tensor t = torch::full({1}, 0.5, torch::kDouble).expand({kCount});
+  return batch_difference(model, x, t, near(made_up_conditions(card, kCount), device));
+}
+
+}  // namespace bespoke
