@@ -19,7 +19,7 @@ using namespace detail;
 
 namespace {
 
-constexpr char kBeginning[] = R"(/* {title}
+constexpr char kHeaderBeginning[] = R"(/* {title}
  *
  * C11 and C++17, no other file needed. The network is called on states x [size] and writes its
  * {prediction} prediction f. The solver is
@@ -158,7 +158,7 @@ std::string c_header(const SolverFile& file, const CHeaderOptions& options) {
     rows += "    " + literals(row) + ",\n";
   }
   std::string text = fmt::format(
-      kBeginning,
+      kHeaderBeginning,
       fmt::arg("title", fmt::format("{}: {} evaluations on the {} path", comment_text(file.name),
                                     solver.nfe(), schedule.name())),
       fmt::arg("prediction", to_string(solver.prediction)),
