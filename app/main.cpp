@@ -132,6 +132,7 @@ int parse_and_run(const std::vector<std::string>& arguments) {
   add_pairs_command(app);
   add_distill_command(app);
   add_train_command(app);
+  add_progressive_command(app);
   add_demo_command(app);
   check_numbers(app);
   check_command(app, arguments);

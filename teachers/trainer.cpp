@@ -19,7 +19,9 @@ double learning_rate_factor(const TrainOptions& options, int64_t step) {
   const auto done = static_cast<double>(step), warmup = static_cast<double>(options.warmup);
   if (step < options.warmup) return (done + 1) / warmup;
   const double rest = static_cast<double>(options.steps) - warmup;
-  return 0.5 * (1 + std::cos(M_PI * (done - warmup) / rest));
+  const double fraction = (done - warmup) / rest;
+  if (options.decay == Decay::linear) return 1 - fraction;
+  return 0.5 * (1 + std::cos(M_PI * fraction));
 }
 
 // A different seed for every step of every run.

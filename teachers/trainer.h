@@ -11,10 +11,14 @@
 
 namespace bespoke {
 
+// How the learning rate falls to 0 after the warm-up.
+enum class Decay { cosine, linear };
+
 struct TrainOptions {
   int64_t steps = 100000;
   int64_t batch = 256;
-  int64_t warmup = 500;  // steps until the full learning rate, which then falls to 0 as a cosine
+  int64_t warmup = 500;  // steps until the full learning rate
+  Decay decay = Decay::cosine;
   AdamWOptions adamw;
   AugmentOptions augment;
   uint64_t seed = 0;

@@ -19,6 +19,7 @@ void add_distill_command(CLI::App& app);
 void add_check_command(CLI::App& app);
 void add_compare_command(CLI::App& app);
 void add_train_command(CLI::App& app);
+void add_progressive_command(CLI::App& app);
 void add_demo_command(CLI::App& app);
 
 // Runs one command line, given without the program's name, from within another.

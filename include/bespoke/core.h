@@ -56,6 +56,7 @@
 #include "bespoke/solver/field_differences.h"
 #include "bespoke/solver/grid.h"
 #include "bespoke/solver/imported_solver.h"
+#include "bespoke/solver/learned_solver.h"
 #include "bespoke/solver/lowering.h"
 #include "bespoke/solver/multistep.h"
 #include "bespoke/solver/named_solver.h"

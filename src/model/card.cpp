@@ -187,7 +187,7 @@ ModelCard read_card(const json& document, const std::filesystem::path& path) {
   const std::string source = path.string();
   check_keys(document, {"format", "weights", "sample_shape", "prediction", "schedule", "time"},
              {"name", "weights_sha256", "value_range", "conditions", "decoder", "encoder",
-              "sample_rate", "input_scaling", "licence", "source"},
+              "sample_rate", "steps", "input_scaling", "licence", "source"},
              source);
   const auto folder = path.parent_path();
   ModelCard card;
@@ -221,6 +221,9 @@ ModelCard read_card(const json& document, const std::filesystem::path& path) {
   if (document.contains("sample_rate")) {
     card.sample_rate = whole_number(document["sample_rate"], source + ": sample_rate",
                                     kLeastSampleRate, kMostSampleRate);
+  }
+  if (document.contains("steps")) {
+    card.steps = whole_number(document["steps"], source + ": steps", 1, kLargest);
   }
   if (document.contains("input_scaling")) {
     const std::string name = text_value(document["input_scaling"], source + ": input_scaling");

@@ -151,15 +151,35 @@ double start_scale_of(const json& object, const NsSolver& solver, StateSpace spa
 
 const std::vector<std::string>& keys_of_a_solver() {
   static const std::vector<std::string> keys = {
-      "nfe", "times", "sigmas", "timesteps", "method", "weights",    "a",
-      "b",   "c",     "d",      "over",      "space",  "start_scale"};
+      "nfe", "times", "sigmas", "timesteps", "method",      "weights",       "a",   "b",
+      "c",   "d",     "over",   "space",     "start_scale", "network_times", "held"};
   return keys;
 }
 
-Term read_term(const json& object, Prediction prediction, const std::string& where) {
-  if (!object.contains("over")) return static_cast<Term>(prediction);
-  return static_cast<Term>(
-      choice(term_names(), text_value(object["over"], where + ".over"), "term", where + ".over"));
+Term read_term(const json& object, const char* key, Prediction prediction,
+               const std::string& where) {
+  if (!object.contains(key)) return static_cast<Term>(prediction);
+  const std::string here = where + "." + key;
+  return static_cast<Term>(choice(term_names(), text_value(object[key], here), "term", here));
+}
+
+// A term as an affine function of the state and the velocity there.
+Affine<double> term_from_velocity(Term term, const SchedulePoint& point, bool flow) {
+  const Affine<double> data = data_from(Prediction::velocity, point);
+  const Affine<double> noise = noise_from(Prediction::velocity, point);
+  const auto sum = [&](double of_data, double of_noise) -> Affine<double> {
+    return {of_data * data.state + of_noise * noise.state,
+            of_data * data.output + of_noise * noise.output};
+  };
+  if (term == Term::slope) return sum(flow ? -1 : 0, 1);
+  const auto parts = output_in_terms_of_data_and_noise(static_cast<Prediction>(term), point);
+  return sum(parts.data, parts.noise);
+}
+
+// The velocity as an affine function of the state and a term.
+Affine<double> velocity_from_term(Term term, const SchedulePoint& point, bool flow) {
+  const Affine<double> inverse = term_from_velocity(term, point, flow);
+  return {-inverse.state / inverse.output, 1 / inverse.output};
 }
 
 NsSolver read_imported_solver(const json& object, const FieldDescription& field,
@@ -177,7 +197,7 @@ NsSolver read_imported_solver(const json& object, const FieldDescription& field,
           where, "needs one of \"method\", \"weights\", \"a\" with \"b\", and \"c\" with \"d\"");
   require(!method || given("over") + given("space") + given("start_scale") == 0, where,
           "\"over\", \"space\" and \"start_scale\" go with coefficients, not with a method");
-  const Term term = read_term(object, field.prediction, where);
+  const Term term = read_term(object, "over", field.prediction, where);
   StateSpace space = StateSpace::path;
   if (object.contains("space")) {
     space = static_cast<StateSpace>(choice({"path", "sigma"},
@@ -195,6 +215,14 @@ NsSolver read_imported_solver(const json& object, const FieldDescription& field,
     solver = from_steps(times, rules_of(object, where), term, space, schedule);
   }
   if (!method) solver.start_scale = start_scale_of(object, solver, space, schedule, where);
+  require(object.contains("network_times") || !object.contains("held"), where,
+          "\"held\" goes with \"network_times\"");
+  if (object.contains("network_times")) {
+    const auto told = number_list(object["network_times"], where + ".network_times",
+                                  static_cast<size_t>(solver.nfe()));
+    solver = with_network_times(solver, told, read_term(object, "held", field.prediction, where),
+                                schedule);
+  }
   solver.validate();
   if (object.contains("nfe")) {
     const int64_t nfe = whole_number(object["nfe"], where + ".nfe", 1, kMostEvaluations);
@@ -311,6 +339,29 @@ NsSolver from_weights(const std::vector<double>& times, const Rows& weights, Ter
     }
   }
   return scaled_to_its_start(trace.finish(times.back(), x), schedule);
+}
+
+NsSolver with_network_times(const NsSolver& solver, const std::vector<double>& network_times,
+                            Term held, const Schedule& schedule) {
+  check_count(network_times.size(), static_cast<size_t>(solver.nfe()), "network times");
+  std::vector<double> times = network_times;
+  times.push_back(std::max(solver.times.back(), times.back()));
+  std::vector<UpdateRule> rules;
+  const bool flow = is_flow(schedule);
+  for (size_t i = 0; i < network_times.size(); ++i) {
+    UpdateRule rule = {std::vector<double>(i + 1, 0), std::vector<double>(i + 1, 0)};
+    rule.c[0] = solver.a[i];
+    for (size_t j = 0; j <= i; ++j) {
+      const auto term = term_from_velocity(held, schedule.at(network_times[j]), flow);
+      const auto velocity = velocity_from_term(held, schedule.at(solver.times[j]), flow);
+      rule.c[j] += solver.b[i][j] * (velocity.state + velocity.output * term.state);
+      rule.d[j] = solver.b[i][j] * velocity.output * term.output;
+    }
+    rules.push_back(rule);
+  }
+  NsSolver told = from_update_rules(times, rules);
+  told.start_scale = solver.start_scale;
+  return told;
 }
 
 NsSolver on_times(const std::string& method, const std::vector<double>& times,

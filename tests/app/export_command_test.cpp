@@ -293,6 +293,34 @@ TEST_F(ExportCommand, RefusesNetworksThatReturnSomethingElse) {
   expect_failure(command, 3, "decoder.pt returned a dense tensor of Float numbers");
 }
 
+TEST_F(ExportCommand, ImportsWhatOtherToolsWrite) {
+  write_file_atomically(folder_ / "ns.py",
+                        "step2=dict(timedeltas=[0.3, 0.7], coeffs=[[0, 0], [-1.5, 0]]),\n"
+                        "step3=dict(timedeltas=[0.1, 0.4, 0.5],\n coeffs=[[0, 0, 0], [-1.2, 0, 0], "
+                        "[0.4, -2, 0]])\n");
+  expect_done("import ns.py -o ns.solver.json");
+  EXPECT_EQ(read_solver_file(folder_ / "ns.solver.json").nfes(), (std::vector<int>{2, 3}));
+  c10::impl::GenericDict checkpoint(c10::StringType::get(), c10::AnyType::get());
+  checkpoint.insert("params1", torch::ones({3}));
+  checkpoint.insert("step", 7);
+  checkpoint.insert("best_t_steps", torch::tensor({1., 0.5, 0.001, 0.98, 0.5, 0.001}));
+  const std::vector<char> bytes = torch::pickle_save(checkpoint);
+  write_file_atomically(folder_ / "best_v2.pt", {bytes.begin(), bytes.end()});
+  const std::string ld3 = "import best_v2.pt --schedule vp --prediction noise ";
+  expect_done(ld3 + "--method ipndm -o ld3.solver.json");
+  const NsSolver solver = read_solver_file(folder_ / "ld3.solver.json").at();
+  EXPECT_EQ(solver.nfe(), 2);
+  EXPECT_NEAR(solver.times[0], 0.02, 1e-6) << "what the network is told";
+  expect_failure(ld3, 3, "say with --method");
+  expect_failure(ld3 + "--method ipndm --times 0,1", 2, "has times of its own");
+  write_file_atomically(folder_ / "network.pkl", "\x80\x04\x95");
+  expect_failure("import network.pkl", 3, "is a pickle");
+  write_file_atomically(folder_ / "part.pt", {bytes.begin(), bytes.begin() + 200});
+  expect_failure("import part.pt", 3, "is no checkpoint that torch.save wrote");
+  save_network("def forward(self, x, t):\n    return x\n");
+  expect_failure("import weights.pt", 3, "weights.pt");
+}
+
 TEST_F(ExportCommand, SaysWhatIsWrong) {
   expect_done("solver euler --nfe 2-3 -o two.solver.json");
   expect_failure("export two.solver.json --to pdf", 2, "--to");
@@ -317,9 +345,9 @@ TEST_F(ExportCommand, SaysWhatIsWrong) {
   expect_failure("import --sigmas 1,x --method euler", 2, "--sigmas");
   expect_failure("import --sigmas 0.5,0.7,0 --method euler", 3, "must fall");
   expect_failure("import absent.json", 3, "absent.json");
-  expect_failure("import absent.json --method euler", 2, "leave out --method");
   write_file_atomically(folder_ / "bad.json", R"({"schedule": "vp", "times": [0, 1]})");
   expect_failure("import bad.json", 3, "needs one of \"method\"");
+  expect_failure("import bad.json --method euler", 2, "leave out times, --method");
 }
 
 }  // namespace

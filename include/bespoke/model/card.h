@@ -70,6 +70,7 @@ struct ModelCard {
   std::optional<DecoderCard> decoder;  // of a latent model
   std::optional<EncoderCard> encoder;  // of a model that fills gaps
   int64_t sample_rate = 0;             // of audio, in Hz; 0 for everything else
+  int64_t steps = 0;                   // of DDIM that a distilled model is for; 0: it is a field
   std::string licence, source;
 };
 

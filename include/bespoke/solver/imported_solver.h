@@ -37,6 +37,11 @@ NsSolver from_weights(const std::vector<double>& times,
                       const std::vector<std::vector<double>>& weights, Term term,
                       const Schedule& schedule);
 
+// The same solver where the network is told other times than the steps are made for, as many as
+// there are evaluations: what it answers there is held as this term (LD3, GAS).
+NsSolver with_network_times(const NsSolver& solver, const std::vector<double>& network_times,
+                            Term held, const Schedule& schedule);
+
 // A method of the catalogue, by its name, on these times.
 NsSolver on_times(const std::string& method, const std::vector<double>& times,
                   const SchedulePtr& schedule);
