@@ -255,7 +255,7 @@ void warn_of_doubt(const OpenModel& open, const CardCheck& check, bool real) {
 void advise_on_range(const OpenModel& open, const CardCheck& check, bool real) {
   constexpr double kManyOutside = 0.05, kNoWorse = 0.98;
   const ModelCard& card = open.card;
-  if (check.declared.outside <= kManyOutside) return;
+  if (check.declared.outside <= kManyOutside || !std::isfinite(check.declared.deviation)) return;
   const std::string found =
       fmt::format("{:.0f} % of the {} values lie outside value_range [{}, {}]",
                   100 * check.declared.outside, real ? "real" : "sample", card.least, card.most);

@@ -232,6 +232,7 @@ ScoredCard scored(const Alternative& declaration, size_t index, const Pool& pool
   }
   const int64_t set = pool.set_of[index];
   if (set < 0) return result;
+  result.drew = true;  // or was given real samples
   result.error = std::exp(scores.logs[static_cast<int64_t>(index)][set].mean().item<double>());
   const auto own = pool.samples.slice(0, set * pool.count, (set + 1) * pool.count);
   result.deviation = own.std().item<double>();
@@ -314,7 +315,6 @@ ClipTrial try_clip(const NetworkPtr& network, ModelCard card, const torch::Tenso
   const torch::Tensor samples = draw(model, noise, options.batch, options.conditions);
   const torch::Tensor gains = scores.logs[0] - log_errors(*model, pool, options.batch);
   return {samples.defined() ? samples.std().item<double>() : 0,
-          samples.defined() ? fraction_outside(samples, card.least, card.most) : 1,
           std::exp(gains.mean().item<double>())};
 }
 

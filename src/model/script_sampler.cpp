@@ -88,12 +88,12 @@ def decode(self, latents: Tensor) -> Tensor:
 // The names of conditions as arguments: what is no identifier, or taken, is condition_0, ...
 std::vector<std::string> argument_names(const std::vector<ConditionCard>& conditions) {
   static const std::set<std::string> taken = {
-      "noise",  "self",    "guidance", "x",      "step",     "f",      "t",        "given",
-      "time",   "batch",   "both",     "own",    "class",    "def",    "if",       "else",
-      "for",    "while",   "return",   "lambda", "in",       "is",     "not",      "and",
-      "or",     "None",    "True",     "False",  "pass",     "with",   "from",     "import",
-      "as",     "assert",  "raise",    "break",  "continue", "global", "nonlocal", "del",
-      "except", "finally", "try",      "yield",  "torch",    "async",  "await",    "elif"};
+      "noise",    "self",   "guidance", "x",     "step",   "f",       "t",      "given", "time",
+      "batch",    "both",   "own",      "class", "def",    "if",      "else",   "for",   "while",
+      "return",   "lambda", "in",       "is",    "not",    "and",     "or",     "None",  "True",
+      "False",    "pass",   "with",     "from",  "import", "as",      "assert", "raise", "break",
+      "continue", "global", "nonlocal", "del",   "except", "finally", "try",    "yield", "torch",
+      "async",    "await",  "elif",     "sizes", "place",  "low",     "below",  "limit"};
   std::vector<std::string> names;
   for (size_t i = 0; i < conditions.size(); ++i) {
     const std::string& name = conditions[i].name;

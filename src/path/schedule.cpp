@@ -73,7 +73,7 @@ class Ve : public Schedule {
  public:
   Ve(double sigma_min, double sigma_max)
       : sigma_min_(sigma_min), sigma_max_(sigma_max), span_(std::log(sigma_max / sigma_min)) {
-    if (!(sigma_min > 0 && sigma_min < sigma_max && std::isfinite(sigma_max))) {
+    if (!(sigma_min > 0 && sigma_min < sigma_max && std::isfinite(sigma_max / sigma_min))) {
       throw bad_input("ve: needs 0 < sigma_min < sigma_max, found {} and {}", sigma_min, sigma_max);
     }
   }
@@ -100,8 +100,9 @@ class Ve : public Schedule {
 class VePower : public Schedule {
  public:
   explicit VePower(double base) : base_(base), rate_(2 * std::log(base)) {
-    if (!(base > 1 && std::isfinite(base))) {
-      throw bad_input("ve-power: sigma must be above 1, found {}", base);
+    constexpr double kMost = 1e100;  // its square is the variance at the noise
+    if (!(base > 1 && base <= kMost)) {
+      throw bad_input("ve-power: sigma must be above 1 and at most 1e100, found {}", base);
     }
   }
   std::string name() const override { return "ve-power"; }

@@ -37,8 +37,8 @@ struct ScoredCard {
 
 // What becomes of the samples if the data prediction is clipped to the card's range.
 struct ClipTrial {
-  double deviation, outside;  // as of a ScoredCard
-  double gain;                // the error under the card over that with the clip, on all sets
+  double deviation;  // of the samples
+  double gain;       // the error under the card over that with the clip, on all sets
 };
 
 struct CardCheckOptions {
