@@ -117,6 +117,47 @@ void print_call(const OpenModel& open, const CallReport& report, int64_t count) 
   fmt::print("  gradient     {}\n", describe_gradient(open, report));
 }
 
+// The classes to call: all of them, or as many as are enough to see a table that is too small.
+std::vector<int64_t> classes_to_call(const ConditionCard& condition) {
+  constexpr int64_t kMost = 256;
+  std::vector<int64_t> classes;
+  const int64_t count = std::min(condition.classes, kMost);
+  for (int64_t i = 0; i < count; ++i) {
+    classes.push_back(count == 1 ? 0 : i * (condition.classes - 1) / (count - 1));
+  }
+  if (condition.null >= condition.classes) classes.push_back(condition.null);
+  return classes;
+}
+
+// Calls the network on every class, null included, beside what else it is given.
+void call_every_class(const OpenModel& open, const Conditions& conditions, int64_t batch) {
+  const torch::NoGradGuard no_grad;
+  std::vector<int64_t> shape = open.card.sample_shape;
+  shape.insert(shape.begin(), batch);
+  const auto noise = torch::randn(shape, torch::kFloat).to(open.device, open.state_dtype());
+  for (const auto& condition : open.card.conditions) {
+    if (condition.is_tensor()) continue;
+    const auto classes = classes_to_call(condition);
+    for (size_t begin = 0; begin < classes.size(); begin += static_cast<size_t>(batch)) {
+      const auto count =
+          std::min(batch, static_cast<int64_t>(classes.size()) - static_cast<int64_t>(begin));
+      Conditions given = slice(conditions, 0, count);
+      given[condition.name] = torch::tensor(
+          std::vector<int64_t>(classes.begin() + static_cast<std::ptrdiff_t>(begin),
+                               classes.begin() + static_cast<std::ptrdiff_t>(begin) + count),
+          torch::kLong);
+      const auto t = torch::full({1}, 0.5, torch::kDouble).expand({count});
+      const auto output = open.model->predict(noise.slice(0, 0, count), t, given);
+      const auto finite = output.flatten(1).isfinite().all(1).to(torch::kCPU);
+      for (int64_t i = 0; i < count; ++i) {
+        if (finite[i].item<bool>()) continue;
+        throw bad_input("{}: the network returns NaN or infinity for {} = {}", open.name,
+                        condition.name, classes[begin + static_cast<size_t>(i)]);
+      }
+    }
+  }
+}
+
 // Conditions for the check: what was given, otherwise every class in turn, or for real samples,
 // whose classes are not known, none where the card has a null.
 Conditions check_conditions(const OpenModel& open, const CheckCommandOptions& options) {
@@ -148,7 +189,8 @@ torch::Tensor real_samples(const OpenModel& open, const CheckCommandOptions& opt
   return in_value_range(all.index_select(0, places), {open.card.least, open.card.most});
 }
 
-nlohmann::json figure(double value) {
+nlohmann::json figure(const ScoredCard& scored, double value) {
+  if (!scored.drew) return nullptr;
   return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json("diverged");
 }
 
@@ -159,7 +201,7 @@ Table score_table(const CardCheck& check, bool real, size_t most) {
                {"sample deviation", true, 3}});
   const auto add = [&](const ScoredCard& scored, const std::string& name) {
     const nlohmann::json excess = check.sets > 0 ? nlohmann::json(scored.excess) : nullptr;
-    table.add_row({name, excess, figure(scored.error), figure(scored.deviation)});
+    table.add_row({name, excess, figure(scored, scored.error), figure(scored, scored.deviation)});
   };
   add(check.declared, "the card");
   for (size_t i = 0; i < std::min(most, check.others.size()); ++i) {
@@ -203,6 +245,39 @@ void warn_of_doubt(const OpenModel& open, const CardCheck& check, bool real) {
       open.name, real ? "the real" : "its own", check.declared.error);
 }
 
+// Values outside the range: the model clips, or its data has another scale.
+void advise_on_range(const OpenModel& open, const CardCheck& check, bool real) {
+  constexpr double kManyOutside = 0.05, kNoWorse = 0.98;
+  const ModelCard& card = open.card;
+  if (check.declared.outside <= kManyOutside || !std::isfinite(check.declared.deviation)) return;
+  const std::string found =
+      fmt::format("{:.0f} % of the {} values lie outside value_range [{}, {}]",
+                  100 * check.declared.outside, real ? "real" : "sample", card.least, card.most);
+  if (check.clip && check.clip->gain > kNoWorse) {
+    fmt::print(
+        "Note: {}. Clipped to it at every evaluation the samples have a deviation of {:.3f} "
+        "instead "
+        "of {:.3f}, and the network denoises no worse: if its sampler clips (clip_sample, "
+        "clip_denoised, thresholding), the card needs \"clip\": true.\n",
+        found, check.clip->deviation, check.declared.deviation);
+    return;
+  }
+  fmt::print(
+      "Note: {}. 99 % of them lie in [{:.3g}, {:.3g}]{}: if that is the scale of the data, "
+      "value_range should say so.\n",
+      found, check.least, check.most,
+      check.clip ? fmt::format(", and clipped to value_range the network denoises {:.0f} % worse",
+                               100 * (1 / check.clip->gain - 1))
+                 : "");
+}
+
+// What the check cannot see: a network that does the same under two declarations tells neither.
+void say_what_is_alike(const CardCheck& check) {
+  const auto alike = like_the_card(check);
+  if (alike.empty()) return;
+  fmt::print("Cannot tell these apart: the card, {}.\n", fmt::join(alike, ", "));
+}
+
 void report_verdict(const OpenModel& open, const CardCheck& check, bool real) {
   if (check.verdict == CardVerdict::wrong) {
     throw bad_input("{} does not describe this network: {}; change that key", open.name,
@@ -212,13 +287,9 @@ void report_verdict(const OpenModel& open, const CardCheck& check, bool real) {
     warn_of_doubt(open, check, real);
   } else {
     fmt::print("\nThe card fits: prediction, schedule and time agree with the network.\n");
+    say_what_is_alike(check);
   }
-  constexpr double kManyOutside = 0.05;
-  if (check.declared.outside > kManyOutside) {
-    fmt::print("Note: {:.0f} % of the {} values lie outside value_range [{}, {}].\n",
-               100 * check.declared.outside, real ? "real" : "sample", open.card.least,
-               open.card.most);
-  }
+  advise_on_range(open, check, real);
 }
 
 CardCheck checked(const OpenModel& open, const CheckCommandOptions& options,
@@ -251,6 +322,7 @@ void run_check(const CheckCommandOptions& options) {
         "--dtype",
         open.name);
   }
+  call_every_class(open, slice(conditions, 0, batch), batch);
   if (!(report.batch_difference < kMostBatchDifference)) {
     throw bad_input(
         "{}: a sample's output changes with the batch it is in; export the network in eval mode, "

@@ -2,6 +2,7 @@
 #include <torch/torch.h>
 
 #include <chrono>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <memory>
@@ -13,6 +14,7 @@
 #include "bespoke/base/random.h"
 #include "bespoke/base/sha256.h"
 #include "bespoke/io/tensor_file.h"
+#include "bespoke/measure/card_check.h"
 #include "bespoke/model/guidance.h"
 #include "bespoke/recipe/distill_model.h"
 #include "bespoke/recipe/pair_store.h"
@@ -184,6 +186,20 @@ Conditions dealt(const ConditionDeals& deals, const PairPlan& plan, Split split,
   return conditions;
 }
 
+// A look at a few samples before hundreds are made.
+void say_first_look(const OpenModel& open, const ModelPtr& model, const PairPlan& plan,
+                    const ConditionDeals& deals, int64_t batch) {
+  if (!open.network) return;
+  GlanceOptions options;
+  options.count = std::min(options.count, plan.train.count);
+  options.batch = batch;
+  options.seed = static_cast<uint64_t>(plan.train.seed);
+  options.device = open.device;
+  options.conditions = dealt(deals, plan, Split::train, 0, options.count);
+  const SampleGlance glance = glance_at_samples(model, open.card.least, open.card.most, options);
+  for (const auto& remark : remarks(glance, open.card)) say("bespoke: warning: {}", remark);
+}
+
 PairReport make_with_progress(const PairsCommandOptions& options, const OpenModel& open,
                               const PairPlan& plan, const ConditionDeals& deals) {
   const auto conditions = [&](Split split, int64_t begin, int64_t end) {
@@ -213,6 +229,10 @@ void report_pairs(const PairsCommandOptions& options, const OpenModel& open) {
   check_plan(plan);
   const ConditionDeals deals = deal_conditions(open, options.conditions, plan);
   plan.conditions = policy_of(deals);
+  // A run that is continued has been looked at.
+  if (!std::filesystem::exists(std::filesystem::path(options.output) / "manifest.json")) {
+    say_first_look(open, guided_for(open, deals), plan, deals, options.model.batch);
+  }
   const auto begun = std::chrono::steady_clock::now();
   const PairReport report = make_with_progress(options, open, plan, deals);
   const double seconds =
@@ -259,6 +279,7 @@ MadePairs make_pairs_now(const OpenModel& open, int64_t batch,
   const ConditionDeals deals = deal_conditions(open, conditions, made.plan);
   made.plan.conditions = policy_of(deals);
   const ModelPtr model = guided_for(open, deals);
+  say_first_look(open, model, made.plan, deals, batch);
   const auto make = [&](Split split, const SplitPlan& plan) {
     Progress progress(fmt::format("the model's own samples ({})", to_string(split)));
     PairSource source;

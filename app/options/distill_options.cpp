@@ -245,6 +245,13 @@ ModelDistillOptions distill_options(const DistillCommandOptions& options, const 
   result.nfe = nfe;
   result.field = open.field();
   if (options.network_calls > 0) {
+    if (open.card.clip) {
+      throw usage_error(
+          "--network-calls makes a solver that guides itself, and {} clips what is guided "
+          "(\"clip\" in "
+          "its card); leave it out",
+          open.name);
+    }
     set_network_calls(options, open.guidance, result);
   } else {
     result.family = make_family(options, nfe);

@@ -214,6 +214,10 @@ nlohmann::json describe_identity(const OpenModel& open) {
       {"levels", card.time.levels},
       {"integer", card.time.integer}};
   json["input_scaling"] = card.input_scaling == InputScaling::edm ? "edm" : "none";
+  // Only where the card has them, so that what was made before there were such keys stays known.
+  if (card.clip) json["clip"] = describe(*card.clip);
+  if (card.extra_channels > 0) json["extra_channels"] = card.extra_channels;
+  if (card.channels_last) json["layout"] = "channels-last";
   for (const auto& condition : card.conditions) {
     json["conditions"][condition.name] = {
         {"classes", condition.classes}, {"shape", condition.shape}, {"null", condition.null}};
@@ -343,6 +347,7 @@ bool OpenModel::is_tf32() const { return precision == kTf32; }
 FieldDescription OpenModel::field() const {
   FieldDescription field = {card.prediction, card.schedule, guidance};
   if (network) field.time = describe(card.time, card.input_scaling);
+  field.clip = card.clip;
   return field;
 }
 
@@ -356,8 +361,9 @@ torch::ScalarType OpenModel::state_dtype() const {
 }
 
 std::string OpenModel::title() const {
-  return fmt::format("{}, {} path, {} prediction, {}, {}", name, card.schedule->name(),
-                     to_string(card.prediction), to_string(guidance), precision);
+  const std::string clip = card.clip ? ", " + to_string(*card.clip) : "";
+  return fmt::format("{}, {} path, {} prediction{}, {}, {}", name, card.schedule->name(),
+                     to_string(card.prediction), clip, to_string(guidance), precision);
 }
 
 OpenModel open_model(const ModelOptions& options) {

@@ -25,6 +25,7 @@
 #include "bespoke/measure/judge.h"
 #include "bespoke/model/call_graphs.h"
 #include "bespoke/model/card.h"
+#include "bespoke/model/clipped_model.h"
 #include "bespoke/model/fields.h"
 #include "bespoke/model/function_model.h"
 #include "bespoke/model/guidance.h"

@@ -30,6 +30,7 @@
 #include "bespoke/distill/screen.h"
 #include "bespoke/distill/starts.h"
 #include "bespoke/distill/state.h"
+#include "bespoke/path/clip.h"
 #include "bespoke/path/conversion.h"
 #include "bespoke/path/guidance_weight.h"
 #include "bespoke/path/network_input.h"

@@ -1,5 +1,6 @@
 #include "bespoke/measure/card_check.h"
 
+#include <fmt/format.h>
 #include <torch/torch.h>
 
 #include <algorithm>
@@ -10,7 +11,9 @@
 
 #include "bespoke/base/batches.h"
 #include "bespoke/base/error.h"
+#include "bespoke/base/text.h"
 #include "bespoke/model/fields.h"
+#include "bespoke/path/scale_time.h"
 #include "bespoke/sample/sampler.h"
 #include "bespoke/solver/catalogue.h"
 #include "bespoke/tensor/noise.h"
@@ -62,25 +65,64 @@ struct Pool {
   Conditions conditions;          // [sets * count, ...]
 };
 
-// Samples of the model, drawn in the coordinates of the FM-OT path, where every prediction is
-// bounded; undefined where they diverge.
-torch::Tensor draw(const ModelPtr& model, const torch::Tensor& noise,
-                   const CardCheckOptions& options) {
+// The data prediction at x on the model's path.
+torch::Tensor denoise(const Model& model, const torch::Tensor& x, double t,
+                      const Conditions& conditions) {
+  const auto times = torch::full({1}, t, torch::kDouble).expand({x.size(0)});
+  const auto output = model.predict(x, times, conditions).to(x.scalar_type());
+  const auto weights = data_from(model.prediction(), model.schedule()->at(t));
+  return weights.state * x + weights.output * output;
+}
+
+// The way of the model's own sampler in the coordinates of the FM-OT path, where every prediction
+// is bounded: from where its path begins to where the network is last asked. A path that begins
+// with hardly any signal is followed from pure noise.
+struct DrawnWay {
+  explicit DrawnWay(const Model& model) : last_time(model.schedule()->last_time()) {
+    constexpr double kHardlyAny = 0.08;  // SNR
+    const Schedule& schedule = *model.schedule();
+    const ScaleTimePoint first = from_fm_ot(schedule, 0), last = from_fm_ot(schedule, last_time);
+    if (schedule.snr(0) > kHardlyAny) {
+      from = first.t;
+      start = schedule.source_std() / first.s;
+    }
+    to = last.t;
+    end = last.s;
+  }
+  // Noise as the solver takes it, which scales it to its first time itself.
+  double noise_scale() const { return start / (1 - from); }
+
+  double last_time, from = 0, to = 1;
+  double start = 1, end = 1;  // the state of FM-OT is noise times this, and a sample it times this
+};
+
+// Samples of the model from standard normal noise; undefined where they diverge.
+torch::Tensor draw(const ModelPtr& model, const torch::Tensor& noise, int64_t batch,
+                   const Conditions& conditions) {
   const SchedulePtr path = fm_ot_schedule();
-  const NsSolver solver = make_solver("midpoint", {kEvaluations, path, "uniform-t"});
+  const DrawnWay way(*model);
+  const NsSolver solver = make_solver(
+      "midpoint", {kEvaluations, path,
+                   fmt::format("uniform-t:start={},end={}", exact(way.from), exact(way.to))});
   const RescheduledField field(model, path);
   std::vector<torch::Tensor> parts;
   try {
-    for_each_batch(noise.size(0), options.batch, nullptr,
-                   [&](int64_t begin, int64_t end, const auto&) {
-                     parts.push_back(sample(solver, field, noise.slice(0, begin, end),
-                                            slice(options.conditions, begin, end)));
-                   });
+    for_each_batch(noise.size(0), batch, nullptr, [&](int64_t begin, int64_t end, const auto&) {
+      const Conditions own = slice(conditions, begin, end);
+      torch::Tensor x =
+          way.end * sample(solver, field, way.noise_scale() * noise.slice(0, begin, end), own);
+      if (way.last_time < 1) x = denoise(*model, x, way.last_time, own);
+      parts.push_back(x);
+    });
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::diverged) throw;
     return {};
   }
   return torch::cat(parts);
+}
+
+double fraction_outside(const torch::Tensor& samples, double least, double most) {
+  return samples.lt(least).logical_or(samples.gt(most)).to(torch::kDouble).mean().item<double>();
 }
 
 // The rest of a pool, once its sets are known.
@@ -107,29 +149,20 @@ Pool pool_of_data(const torch::Tensor& data, size_t declarations, const CardChec
 }
 
 // What every declaration draws from the same noise.
-Pool pool_of_samples(const std::vector<ModelPtr>& models, torch::Device device,
+Pool pool_of_samples(const std::vector<Alternative>& declarations,
+                     const std::vector<ModelPtr>& models, const torch::Tensor& noise,
                      const CardCheckOptions& options, const std::function<void(double)>& report) {
-  const auto noise = normal_noise(options.seed, 0, options.count, models.front()->sample_shape())
-                         .to(device, torch::kFloat);
   Pool pool;
   std::vector<torch::Tensor> sets;
-  for (const auto& model : models) {
-    const torch::Tensor samples = draw(model, noise, options);
+  for (size_t i = 0; i < models.size(); ++i) {
+    torch::Tensor samples;
+    if (declarations[i].draws) samples = draw(models[i], noise, options.batch, options.conditions);
     pool.set_of.push_back(samples.defined() ? static_cast<int64_t>(sets.size()) : -1);
     if (samples.defined()) sets.push_back(samples);
     report(static_cast<double>(pool.set_of.size()) / static_cast<double>(models.size()));
   }
   if (!sets.empty()) complete(pool, sets, options);
   return pool;
-}
-
-// The data prediction at x on the model's path.
-torch::Tensor denoise(const Model& model, const torch::Tensor& x, double t,
-                      const Conditions& conditions) {
-  const auto times = torch::full({1}, t, torch::kDouble).expand({x.size(0)});
-  const auto output = model.predict(x, times, conditions).to(x.scalar_type());
-  const auto weights = data_from(model.prediction(), model.schedule()->at(t));
-  return weights.state * x + weights.output * output;
 }
 
 // The mean squared error of each sample of a set, denoised from about this level: [count] float64,
@@ -190,7 +223,8 @@ Scores play(const std::vector<ModelPtr>& models, const Pool& pool, int64_t batch
 ScoredCard scored(const Alternative& declaration, size_t index, const Pool& pool,
                   const Scores& scores) {
   const double infinity = std::numeric_limits<double>::infinity();
-  ScoredCard result{declaration.change, declaration.card, infinity, infinity, infinity, 1};
+  ScoredCard result{declaration.change, declaration.card, infinity, infinity, infinity, 1,
+                    declaration.draws};
   if (scores.counts.any().item<bool>()) {
     const auto by_set = scores.logs.mean(2);
     const auto excess = by_set[static_cast<int64_t>(index)] - by_set.amin(0);
@@ -198,14 +232,11 @@ ScoredCard scored(const Alternative& declaration, size_t index, const Pool& pool
   }
   const int64_t set = pool.set_of[index];
   if (set < 0) return result;
+  result.drew = true;  // or was given real samples
   result.error = std::exp(scores.logs[static_cast<int64_t>(index)][set].mean().item<double>());
   const auto own = pool.samples.slice(0, set * pool.count, (set + 1) * pool.count);
   result.deviation = own.std().item<double>();
-  result.outside = own.lt(result.card.least)
-                       .logical_or(own.gt(result.card.most))
-                       .to(torch::kDouble)
-                       .mean()
-                       .item<double>();
+  result.outside = fraction_outside(own, result.card.least, result.card.most);
   return result;
 }
 
@@ -253,8 +284,38 @@ CardCheck ranked(const std::vector<Alternative>& declarations, const Pool& pool,
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return cards[a].excess < cards[b].excess; });
   for (const size_t i : order) check.others.push_back(cards[i]);
-  judge(check, order.front(), pool, scores);
+  // Of several that are as good, one that drew a set can be judged best.
+  const auto rival = std::find_if(order.begin(), order.end(), [&](size_t i) {
+    return pool.set_of[i] >= 0 && cards[i].excess <= kNotableGain * cards[order.front()].excess;
+  });
+  judge(check, rival == order.end() ? order.front() : *rival, pool, scores);
   return check;
+}
+
+// Where 99 % of the values lie.
+void add_range(CardCheck& check, const Pool& pool) {
+  const int64_t set = std::max<int64_t>(pool.set_of.front(), 0);
+  const auto values = std::get<0>(pool.samples.slice(0, set * pool.count, (set + 1) * pool.count)
+                                      .to(torch::kDouble)
+                                      .flatten()
+                                      .sort());
+  const auto at = [&](double share) {
+    return values[static_cast<int64_t>(share * static_cast<double>(values.numel() - 1))]
+        .item<double>();
+  };
+  check.least = at(0.005);
+  check.most = at(0.995);
+}
+
+// Clips what the card does not, and looks at what becomes of it.
+ClipTrial try_clip(const NetworkPtr& network, ModelCard card, const torch::Tensor& noise,
+                   const Pool& pool, const Scores& scores, const CardCheckOptions& options) {
+  card.clip = Clip{card.least, card.most};
+  const ModelPtr model = network_model(network, card);
+  const torch::Tensor samples = draw(model, noise, options.batch, options.conditions);
+  const torch::Tensor gains = scores.logs[0] - log_errors(*model, pool, options.batch);
+  return {samples.defined() ? samples.std().item<double>() : 0,
+          std::exp(gains.mean().item<double>())};
 }
 
 }  // namespace
@@ -276,15 +337,73 @@ CardCheck check_card(const NetworkPtr& network, const ModelCard& card,
   const torch::Device device = network_device(*network);
   const bool real = options.data.defined();
   const double drawn = real ? 0 : 0.2;
+  const auto noise = normal_noise(options.seed, 0, options.count, models.front()->sample_shape())
+                         .to(device, torch::kFloat);
   const Pool pool =
       real ? pool_of_data(options.data.to(device, torch::kFloat), models.size(), options)
-           : pool_of_samples(models, device, options, part(0, drawn));
+           : pool_of_samples(declarations, models, noise, options, part(0, drawn));
   if (pool.sets == 0) {
     throw bad_input(
         "sampling diverges under the card and under every single change of it; check the weights "
         "and input_scaling");
   }
-  return ranked(declarations, pool, play(models, pool, options.batch, part(drawn, 1)));
+  const Scores scores = play(models, pool, options.batch, part(drawn, 1));
+  CardCheck check = ranked(declarations, pool, scores);
+  add_range(check, pool);
+  constexpr double kManyOutside = 0.05;
+  if (!real && !card.clip && check.declared.outside > kManyOutside) {
+    check.clip = try_clip(network, card, noise, pool, scores, options);
+  }
+  return check;
+}
+
+std::vector<std::string> like_the_card(const CardCheck& check) {
+  constexpr double kAlike = 1.03;
+  std::vector<std::string> changes;
+  for (const auto& other : check.others) {
+    if (check.sets > 0 && other.excess <= kAlike * check.declared.excess) {
+      changes.push_back(other.change);
+    }
+  }
+  return changes;
+}
+
+SampleGlance glance_at_samples(const ModelPtr& model, double least, double most,
+                               const GlanceOptions& options) {
+  const torch::NoGradGuard no_grad;
+  const auto noise = normal_noise(options.seed, 0, options.count, model->sample_shape())
+                         .to(options.device, state_dtype(*model));
+  const torch::Tensor samples = draw(model, noise, options.batch, options.conditions);
+  if (!samples.defined() || !samples.isfinite().all().item<bool>()) return {true};
+  return {false, samples.to(torch::kDouble).std().item<double>(),
+          fraction_outside(samples, least, most)};
+}
+
+std::vector<std::string> remarks(const SampleGlance& glance, const ModelCard& card) {
+  if (glance.diverged) {
+    return {
+        "a first look at the model's own samples diverges; 'bespoke check' says whether the card "
+        "is right"};
+  }
+  std::vector<std::string> list;
+  constexpr double kManyOutside = 0.25, kFewOfTheRange = 0.02;
+  const std::string range = fmt::format("[{}, {}]", card.least, card.most);
+  if (glance.outside > kManyOutside) {
+    list.push_back(
+        fmt::format("a first look at the model's own samples finds {:.0f} % of their values "
+                    "outside value_range "
+                    "{} (deviation {:.3g}): {} 'bespoke check' tells which",
+                    100 * glance.outside, range, glance.deviation,
+                    card.clip ? "value_range or the card is wrong;"
+                              : "its sampler clips (\"clip\"), value_range or the card is wrong;"));
+  } else if (glance.deviation < kFewOfTheRange * (card.most - card.least)) {
+    list.push_back(
+        fmt::format("a first look at the model's own samples finds a deviation of {:.3g} in a "
+                    "value_range of {}: "
+                    "hardly a picture; 'bespoke check' says whether the card is right",
+                    glance.deviation, range));
+  }
+  return list;
 }
 
 }  // namespace bespoke

@@ -183,20 +183,38 @@ std::string encoder_problem(const ModelCard& card) {
   return "";
 }
 
+// How the network's samples and outputs differ from what its sampler steps with.
+void read_calls(const json& document, const std::string& source, ModelCard& card) {
+  if (document.contains("clip")) {
+    card.clip = clip_from_json(document["clip"], source + ": clip", card.least, card.most);
+  }
+  if (document.contains("extra_channels")) {
+    card.extra_channels =
+        whole_number(document["extra_channels"], source + ": extra_channels", 1, kLargest);
+  }
+  if (document.contains("layout")) {
+    const std::string name = text_value(document["layout"], source + ": layout");
+    card.channels_last = choice({"channels-first", "channels-last"}, name, "layout", source) == 1;
+    require(!card.channels_last || card.sample_shape.size() > 1, source + ": layout",
+            "is of samples that have channels and at least one other axis");
+  }
+}
+
 ModelCard read_card(const json& document, const std::filesystem::path& path) {
   const std::string source = path.string();
-  check_keys(document, {"format", "weights", "sample_shape", "prediction", "schedule", "time"},
-             {"name", "weights_sha256", "value_range", "conditions", "decoder", "encoder",
-              "sample_rate", "steps", "input_scaling", "licence", "source"},
-             source);
+  check_keys(
+      document, {"format", "weights", "sample_shape", "prediction", "schedule", "time"},
+      {"name", "weights_sha256", "value_range", "conditions", "decoder", "encoder", "sample_rate",
+       "input_scaling", "clip", "extra_channels", "layout", "licence", "source"},
+      source);
   const auto folder = path.parent_path();
   ModelCard card;
   card.format = text_value(document["format"], source + ": format");
   card.weights = folder / text_value(document["weights"], source + ": weights");
   card.sample_shape = read_shape(document["sample_shape"], source + ": sample_shape");
-  card.prediction = static_cast<Prediction>(
-      choice(prediction_names(), text_value(document["prediction"], source + ": prediction"),
-             "prediction", source));
+  card.prediction = read_checked(source, [&] {
+    return parse_prediction(text_value(document["prediction"], source + ": prediction"));
+  });
   card.schedule = schedule_from_json(document["schedule"]);
   card.time = time_card_from_json(document["time"], source + ": time");
   const auto optional_text = [&](const char* key) {
@@ -230,12 +248,20 @@ ModelCard read_card(const json& document, const std::filesystem::path& path) {
     card.input_scaling = static_cast<InputScaling>(
         choice({"none", "edm"}, name, "input_scaling", source + ": input_scaling"));
   }
+  read_calls(document, source, card);
   const std::string problem = combination_problem(card);
   if (!problem.empty()) throw bad_input("{}: {}", source, problem);
   return card;
 }
 
 }  // namespace
+
+std::vector<int64_t> returned_shape(const ModelCard& card) {
+  std::vector<int64_t> shape = card.sample_shape;
+  shape.front() += card.extra_channels;
+  if (card.channels_last) std::rotate(shape.begin(), shape.begin() + 1, shape.end());
+  return shape;
+}
 
 std::string combination_problem(const ModelCard& card) {
   const auto convention = card.time.convention;

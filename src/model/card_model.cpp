@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "bespoke/base/error.h"
+#include "bespoke/model/clipped_model.h"
 #include "bespoke/model/compiled_package.h"
 #include "bespoke/model/fields.h"
 #include "bespoke/model/network.h"
@@ -26,20 +27,21 @@ torch::Tensor rounded(const torch::Tensor& times) {
 class CardModel : public Model {
  public:
   CardModel(NetworkPtr network, const ModelCard& card) : card_(card), network_(std::move(network)) {
-    std::string given = "x, the time";
+    std::string given = takes_time() ? "x, the time" : "x";
     for (const auto& condition : card.conditions) given += ", " + condition.name;
-    network_->check_arguments(2 + card.conditions.size(), given);
+    network_->check_arguments((takes_time() ? 2 : 1) + card.conditions.size(), given);
   }
 
   torch::Tensor predict(const torch::Tensor& x, const torch::Tensor& t,
                         const Conditions& conditions) const override {
     const auto& options = network_->options();
-    std::vector<torch::Tensor> arguments = {input(x, t).to(options.device, options.dtype),
-                                            time_argument(t)};
+    std::vector<torch::Tensor> arguments = {
+        as_called(input(x, t)).to(options.device, options.dtype)};
+    if (takes_time()) arguments.push_back(time_argument(t));
     for (const auto& condition : card_.conditions) {
       arguments.push_back(condition_argument(condition, conditions, x.size(0)));
     }
-    return network_->call(arguments, card_.sample_shape);
+    return as_ours(network_->call(arguments, returned_shape(card_)));
   }
 
   Prediction prediction() const override { return card_.prediction; }
@@ -49,6 +51,20 @@ class CardModel : public Model {
   torch::ScalarType dtype() const override { return network_->options().dtype; }
 
  private:
+  bool takes_time() const { return card_.time.convention != TimeConvention::none; }
+
+  // Channels stand behind the batch here, and at the end where the card says so.
+  torch::Tensor as_called(const torch::Tensor& x) const {
+    return card_.channels_last ? x.movedim(1, -1).contiguous() : x;
+  }
+
+  // The prediction alone, whatever comes with it.
+  torch::Tensor as_ours(const torch::Tensor& output) const {
+    const torch::Tensor ours = card_.channels_last ? output.movedim(-1, 1) : output;
+    if (card_.extra_channels == 0) return ours.contiguous();
+    return ours.narrow(1, 0, card_.sample_shape.front()).contiguous();
+  }
+
   torch::Tensor input(const torch::Tensor& x, const torch::Tensor& t) const {
     if (card_.input_scaling == InputScaling::none) return x;
     const auto scale = time_function(t, [this](double time) {
@@ -112,7 +128,8 @@ torch::Tensor call_network(const LoadedNetwork& network, const torch::Tensor& x)
 }
 
 ModelPtr network_model(NetworkPtr network, const ModelCard& card) {
-  return std::make_shared<CardModel>(std::move(network), card);
+  const auto model = std::make_shared<CardModel>(std::move(network), card);
+  return card.clip ? clipped_model(model, *card.clip) : model;
 }
 
 ModelPtr load_model(const ModelCard& card, const NetworkOptions& options) {

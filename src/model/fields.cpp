@@ -39,7 +39,12 @@ std::vector<double> to_vector(const torch::Tensor& values) {
   return {flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel()};
 }
 
-// state * x + output * f, per sample, in x's precision.
+}  // namespace
+
+torch::Tensor time_function(const torch::Tensor& t, const std::function<Jet(double)>& f) {
+  return TimeFunction::apply(t, f);
+}
+
 torch::Tensor apply_affine(const torch::Tensor& state, const torch::Tensor& output,
                            const torch::Tensor& x, const torch::Tensor& f) {
   const bool wide = x.scalar_type() == torch::kFloat || x.scalar_type() == torch::kDouble;
@@ -52,12 +57,6 @@ torch::Tensor apply_affine(const torch::Tensor& state, const torch::Tensor& outp
     return per_sample(sent(values, x.device(), x.scalar_type()), x.dim());
   };
   return factor(state) * x + factor(output) * f.to(x.scalar_type());
-}
-
-}  // namespace
-
-torch::Tensor time_function(const torch::Tensor& t, const std::function<Jet(double)>& f) {
-  return TimeFunction::apply(t, f);
 }
 
 VelocityField::VelocityField(ModelPtr model)

@@ -6,6 +6,7 @@
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/even_numbers.h"
+#include "bespoke/model/clipped_model.h"
 #include "bespoke/model/fields.h"
 #include "bespoke/tensor/combine.h"
 #include "bespoke/tensor/transfer.h"
@@ -145,6 +146,10 @@ torch::Tensor guidance_weights(const GuidanceRange& range, uint64_t seed, uint64
 }
 
 ModelPtr guided_model(ModelPtr model, GuidanceWeight weight, Conditions null_conditions) {
+  if (const auto parts = clipped_parts(model)) {
+    return clipped_model(guided_model(parts->model, std::move(weight), std::move(null_conditions)),
+                         parts->clip);
+  }
   return std::make_shared<GuidedModel>(std::move(model), std::move(weight),
                                        std::move(null_conditions));
 }

@@ -176,7 +176,7 @@ torch::Tensor LoadedNetwork::with_shape(const torch::IValue& result, const torch
   if (result.toTensor().sizes() != torch::IntArrayRef(expected)) {
     throw bad_input(
         "{} returned {} for an input of shape {}, the card says {}; its sample_shape or the model "
-        "is wrong",
+        "is wrong, or it returns more than the prediction, as \"extra_channels\" says",
         source_, describe_result(result), fmt::join(input.sizes(), "x"), fmt::join(expected, "x"));
   }
   return result.toTensor();

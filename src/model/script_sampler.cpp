@@ -44,9 +44,26 @@ def forward(self, {parameters}) -> Tensor:
 constexpr char kVelocity[] = R"(
 def velocity(self, x: Tensor, step: int{parameters}) -> Tensor:
     batch = x.size(0)
-    given = (x * self.input_scales[step]).to(self.like)
+    given = (x * self.input_scales[step]).to(self.like){layout}
     time = torch.full([batch], self.network_times[step], dtype={time_type}, device=self.like.device)
-{conditions}{call}    return (x.to({double}) * self.state_factors[step] + f.to({double}) * self.output_factors[step]).to(x.dtype)
+{conditions}{call}{own}{clip}    return (x.to({double}) * self.state_factors[step] + f.to({double}) * self.output_factors[step]).to(x.dtype)
+)";
+
+// The data prediction, clipped, in place of what the network predicts.
+constexpr char kClip[] =
+    R"(    f = x.to({double}) * self.data_state[step] + f.to({double}) * self.data_output[step]
+)";
+
+constexpr char kFixedClip[] = R"(    f = f.clamp({least}, {most})
+)";
+
+constexpr char kDynamicClip[] = R"(    sizes = f.flatten(1).abs().sort(1)[0]
+    place = {quantile} * (sizes.size(1) - 1)
+    low = int(place)
+    below = sizes[:, low]
+    limit = below + (place - low) * (sizes[:, min(low + 1, sizes.size(1) - 1)] - below)
+    limit = limit.clamp({most}, {cap}).reshape([-1] + [1] * (x.dim() - 1))
+    f = torch.minimum(torch.maximum(f, -limit), limit) * ({most} / limit)
 )";
 
 constexpr char kPlainCall[] = R"(    f = self.network.forward(given{arguments})
@@ -71,12 +88,12 @@ def decode(self, latents: Tensor) -> Tensor:
 // The names of conditions as arguments: what is no identifier, or taken, is condition_0, ...
 std::vector<std::string> argument_names(const std::vector<ConditionCard>& conditions) {
   static const std::set<std::string> taken = {
-      "noise",  "self",    "guidance", "x",      "step",     "f",      "t",        "given",
-      "time",   "batch",   "both",     "own",    "class",    "def",    "if",       "else",
-      "for",    "while",   "return",   "lambda", "in",       "is",     "not",      "and",
-      "or",     "None",    "True",     "False",  "pass",     "with",   "from",     "import",
-      "as",     "assert",  "raise",    "break",  "continue", "global", "nonlocal", "del",
-      "except", "finally", "try",      "yield",  "torch",    "async",  "await",    "elif"};
+      "noise",    "self",   "guidance", "x",     "step",   "f",       "t",      "given", "time",
+      "batch",    "both",   "own",      "class", "def",    "if",      "else",   "for",   "while",
+      "return",   "lambda", "in",       "is",    "not",    "and",     "or",     "None",  "True",
+      "False",    "pass",   "with",     "from",  "import", "as",      "assert", "raise", "break",
+      "continue", "global", "nonlocal", "del",   "except", "finally", "try",    "yield", "torch",
+      "async",    "await",  "elif",     "sizes", "place",  "low",     "below",  "limit"};
   std::vector<std::string> names;
   for (size_t i = 0; i < conditions.size(); ++i) {
     const std::string& name = conditions[i].name;
@@ -92,6 +109,7 @@ std::vector<std::string> argument_names(const std::vector<ConditionCard>& condit
 // The numbers of each step, worked out once.
 struct StepNumbers {
   std::vector<double> network_times, input_scales, state_factors, output_factors, weights;
+  std::vector<double> data_state, data_output;  // of a clipped prediction
   bool guided = false;
 };
 
@@ -99,24 +117,59 @@ StepNumbers step_numbers(const NsSolver& solver, const ModelCard& card,
                          const GuidanceWeight& guidance, double margin) {
   StepNumbers numbers;
   for (int i = 0; i < solver.nfe(); ++i) {
-    const ModelCall call = velocity_call(card.prediction, *card.schedule,
-                                         solver.times[static_cast<size_t>(i)], margin);
-    numbers.network_times.push_back(network_time_value(card.time, *card.schedule, call.time));
-    numbers.input_scales.push_back(
-        network_input_scale(card.input_scaling, *card.schedule, call.time).value);
+    const ModelCall call =
+        velocity_call(card.clip ? Prediction::data : card.prediction, *card.schedule,
+                      solver.times[static_cast<size_t>(i)], margin);
     numbers.state_factors.push_back(call.velocity.state);
     numbers.output_factors.push_back(call.velocity.output);
-    numbers.weights.push_back(guidance.at(call.time).value);
+    double time = call.time;
+    if (card.clip) {
+      const DataCall data = data_call(card.prediction, *card.schedule, time, margin);
+      numbers.data_state.push_back(data.data.state);
+      numbers.data_output.push_back(data.data.output);
+      time = data.time;
+    }
+    numbers.network_times.push_back(network_time_value(card.time, *card.schedule, time));
+    numbers.input_scales.push_back(
+        network_input_scale(card.input_scaling, *card.schedule, time).value);
+    numbers.weights.push_back(guidance.at(time).value);
     numbers.guided = numbers.guided || numbers.weights.back() != 0;
   }
   return numbers;
+}
+
+std::string clip_source(const std::optional<Clip>& clip) {
+  if (!clip) return "";
+  const auto decimal = [](double value) {  // never a whole number's text
+    const std::string text = exact(value);
+    return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
+  };
+  const std::string limits =
+      clip->is_dynamic()
+          ? fmt::format(kDynamicClip, fmt::arg("quantile", decimal(clip->quantile)),
+                        fmt::arg("most", decimal(clip->most)), fmt::arg("cap", decimal(clip->cap)))
+          : fmt::format(kFixedClip, fmt::arg("least", decimal(clip->least)),
+                        fmt::arg("most", decimal(clip->most)));
+  return fmt::format(kClip, fmt::arg("double", kDoubleType)) + limits;
+}
+
+// What turns the network's output into the prediction alone, with the channels behind the batch.
+std::string own_output_source(const ModelCard& card) {
+  std::string text;
+  if (card.channels_last) text += "    f = f.movedim(-1, 1)\n";
+  if (card.extra_channels > 0) {
+    text += fmt::format("    f = f.narrow(1, 0, {})\n", card.sample_shape.front());
+  }
+  return text;
 }
 
 // The program of a module, written for its conditions and its guidance.
 std::string source_text(const ModelCard& card, const ScriptSamplerOptions& options, bool guided,
                         bool decoder) {
   const auto names = argument_names(card.conditions);
-  std::string parameters, arguments, given = ", time", doubled = ", torch.cat([time, time])";
+  const bool timed = card.time.convention != TimeConvention::none;
+  std::string parameters, arguments, given = timed ? ", time" : "";
+  std::string doubled = timed ? ", torch.cat([time, time])" : "";
   std::string conditions;
   for (size_t i = 0; i < names.size(); ++i) {
     const ConditionCard& condition = card.conditions[i];
@@ -147,7 +200,9 @@ std::string source_text(const ModelCard& card, const ScriptSamplerOptions& optio
   const std::string time_type = card.time.integer ? std::to_string(kLongType) : "self.like.dtype";
   std::string text = fmt::format(
       kVelocity, fmt::arg("parameters", parameters), fmt::arg("time_type", time_type),
-      fmt::arg("conditions", conditions), fmt::arg("call", call), fmt::arg("double", kDoubleType));
+      fmt::arg("conditions", conditions), fmt::arg("call", call), fmt::arg("double", kDoubleType),
+      fmt::arg("layout", card.channels_last ? ".movedim(1, -1).contiguous()" : ""),
+      fmt::arg("own", own_output_source(card)), fmt::arg("clip", clip_source(card.clip)));
   text += fmt::format(kForward, fmt::arg("parameters", "noise: Tensor" + parameters),
                       fmt::arg("arguments", arguments), fmt::arg("double", kDoubleType),
                       fmt::arg("float", kFloatType));
@@ -193,6 +248,8 @@ std::string script_sampler(const SolverFile& file, const LoadedNetwork& network,
   add_numbers(module, "state_factors", numbers.state_factors);
   add_numbers(module, "output_factors", numbers.output_factors);
   add_numbers(module, "weights", numbers.weights);
+  add_numbers(module, "data_state", numbers.data_state);
+  add_numbers(module, "data_output", numbers.data_output);
   // Where the module is and what it computes in, wherever it is moved to.
   module.register_buffer("like", torch::zeros({0}, network.options().device).to(dtype));
   for (size_t i = 0; i < card.conditions.size(); ++i) {

@@ -7,6 +7,11 @@ ModelCall velocity_call(Prediction prediction, const Schedule& schedule, double 
   return {safe, 1, velocity_from(prediction, schedule.at(safe))};
 }
 
+DataCall data_call(Prediction prediction, const Schedule& schedule, double t, double margin) {
+  const double safe = safe_time(prediction, schedule, t, margin);
+  return {safe, data_from(prediction, schedule.at(safe))};
+}
+
 ModelCall rescheduled_call(Prediction prediction, const Schedule& schedule,
                            const ScaleTime& transform, const Schedule& to, double r,
                            double margin) {

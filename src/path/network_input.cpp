@@ -11,8 +11,8 @@ namespace bespoke {
 using namespace detail;
 
 const std::vector<std::string>& time_convention_names() {
-  static const std::vector<std::string> names = {"noise-to-data", "data-to-noise", "index", "sigma",
-                                                 "log-sigma"};
+  static const std::vector<std::string> names = {"noise-to-data", "data-to-noise", "index",
+                                                 "sigma",         "log-sigma",     "none"};
   return names;
 }
 
@@ -24,6 +24,10 @@ TimeCard time_card_from_json(const nlohmann::json& time, const std::string& wher
              "time convention", where));
   if (time.contains("scale")) card.scale = number(time["scale"], where + ".scale");
   require(card.scale != 0, where, "scale must not be 0");
+  if (card.convention == TimeConvention::none) {
+    require(time.size() == 1, where, "a network that takes no time has no other key here");
+    return card;
+  }
   const bool index = card.convention == TimeConvention::index;
   require(index == time.contains("levels"), where,
           "\"levels\", the number of discrete levels, goes with the convention \"index\"");
@@ -60,7 +64,7 @@ NetworkInput network_input_from_json(const nlohmann::json& description, const st
 }
 
 Jet network_time(const TimeCard& card, const Schedule& schedule, double t) {
-  const Jet ours = Jet::variable(t);
+  const Jet ours = schedule.trained_time(t);
   const auto convert = [&]() -> Jet {
     switch (card.convention) {
       case TimeConvention::noise_to_data:
@@ -76,6 +80,8 @@ Jet network_time(const TimeCard& card, const Schedule& schedule, double t) {
         return schedule.sigma_jet(t) / schedule.alpha_jet(t);
       case TimeConvention::log_sigma:
         return 0.25 * log(schedule.sigma_jet(t) / schedule.alpha_jet(t));
+      case TimeConvention::none:
+        return 0;
     }
     throw std::logic_error("time convention out of range");
   };

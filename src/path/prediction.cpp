@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <stdexcept>
 
 #include "bespoke/base/error.h"
@@ -13,7 +14,7 @@ namespace bespoke {
 using namespace detail;
 
 const std::vector<std::string>& prediction_names() {
-  static const std::vector<std::string> names = {"velocity", "noise", "data", "v", "edm"};
+  static const std::vector<std::string> names = {"velocity", "noise", "data", "v", "edm", "score"};
   return names;
 }
 
@@ -21,8 +22,20 @@ std::string to_string(Prediction prediction) {
   return prediction_names()[static_cast<size_t>(prediction)];
 }
 
+// What papers and other tools call them.
+static const std::map<std::string, Prediction>& aliases() {
+  static const std::map<std::string, Prediction> table = {
+      {"eps", Prediction::noise},      {"epsilon", Prediction::noise},
+      {"x0", Prediction::data},        {"x_0", Prediction::data},
+      {"sample", Prediction::data},    {"v_prediction", Prediction::v},
+      {"v-prediction", Prediction::v}, {"flow", Prediction::velocity}};
+  return table;
+}
+
 Prediction parse_prediction(const std::string& name) {
   const auto& names = prediction_names();
+  const auto alias = aliases().find(name);
+  if (alias != aliases().end()) return alias->second;
   const auto found = std::find(names.begin(), names.end(), name);
   if (found == names.end()) throw Error(ErrorKind::usage, unknown_name("prediction", name, names));
   return static_cast<Prediction>(found - names.begin());
@@ -56,6 +69,8 @@ Affine<T> data_from(Prediction prediction, const BasicPoint<T>& p) {
       return {T(0), T(1)};
     case Prediction::v:
       return {p.alpha / squared_norm(p), -p.sigma / squared_norm(p)};
+    case Prediction::score:
+      return {T(1) / p.alpha, p.sigma * p.sigma / p.alpha};
     case Prediction::edm: {
       const T q = edm_variance(p);
       return {p.alpha * (kEdmSigmaData * kEdmSigmaData) / q, p.sigma * kEdmSigmaData / sqrt(q)};
@@ -75,6 +90,8 @@ Affine<T> noise_from(Prediction prediction, const BasicPoint<T>& p) {
       return {T(1) / p.sigma, -p.alpha / p.sigma};
     case Prediction::v:
       return {p.sigma / squared_norm(p), p.alpha / squared_norm(p)};
+    case Prediction::score:
+      return {T(0), -p.sigma};
     case Prediction::edm: {
       const T q = edm_variance(p);
       return {p.sigma / q, -p.alpha * kEdmSigmaData / sqrt(q)};
@@ -96,6 +113,8 @@ Affine<T> velocity_from(Prediction prediction, const BasicPoint<T>& p) {
       return {p.sigma_dot / p.sigma, w / p.sigma};
     case Prediction::v:
       return {(p.alpha * p.alpha_dot + p.variance_rate) / squared_norm(p), -w / squared_norm(p)};
+    case Prediction::score:
+      return {p.alpha_dot / p.alpha, w * p.sigma / p.alpha};
     case Prediction::edm: {
       const T q = edm_variance(p);
       const T state = p.alpha * p.alpha_dot * (kEdmSigmaData * kEdmSigmaData) + p.variance_rate;
@@ -116,6 +135,8 @@ DataNoise<T> output_in_terms_of_data_and_noise(Prediction prediction, const Basi
       return {T(1), T(0)};
     case Prediction::v:
       return {-p.sigma, p.alpha};
+    case Prediction::score:
+      return {T(0), T(-1) / p.sigma};
     case Prediction::edm: {
       const T root = sqrt(edm_variance(p));
       return {p.sigma / (kEdmSigmaData * root), -p.alpha * kEdmSigmaData / root};
@@ -125,10 +146,13 @@ DataNoise<T> output_in_terms_of_data_and_noise(Prediction prediction, const Basi
 }
 
 double safe_time(Prediction prediction, const Schedule& schedule, double t, double margin) {
-  if (prediction == Prediction::noise && schedule.alpha(t) < margin * schedule.sigma(t)) {
+  t = std::min(t, schedule.last_time());
+  const bool by_noise = prediction == Prediction::noise || prediction == Prediction::score;
+  if (by_noise && schedule.alpha(t) < margin * schedule.sigma(t)) {
     return std::max(t, schedule.time_at_snr(margin));
   }
-  if (prediction == Prediction::data && schedule.sigma(t) < margin * schedule.alpha(t)) {
+  const bool open_at_data = prediction == Prediction::data || prediction == Prediction::score;
+  if (open_at_data && schedule.sigma(t) < margin * schedule.alpha(t)) {
     return std::min(t, schedule.time_at_snr(1 / margin));
   }
   if (prediction == Prediction::velocity && !std::isfinite(schedule.at(t).sigma_dot)) {

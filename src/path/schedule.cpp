@@ -43,24 +43,86 @@ class Cosine : public Schedule {
 
 class Edm : public Schedule {
  public:
-  explicit Edm(double sigma_max) : sigma_max_(sigma_max) {
+  Edm(double sigma_max, double sigma_min) : sigma_max_(sigma_max), sigma_min_(sigma_min) {
     if (!(sigma_max > 0)) throw bad_input("edm: sigma_max must be positive, found {}", sigma_max);
+    if (!(sigma_min >= 0 && sigma_min < sigma_max)) {
+      throw bad_input("edm: sigma_min must be from 0 to below sigma_max, found {}", sigma_min);
+    }
   }
   std::string name() const override { return "edm"; }
   Jet alpha_jet(double) const override { return 1; }
-  Jet sigma_jet(double t) const override { return sigma_max_ * (1 - Jet::variable(t)); }
+  Jet sigma_jet(double t) const override {
+    return sigma_min_ + (sigma_max_ - sigma_min_) * (1 - Jet::variable(t));
+  }
   double time_at_lambda(double lambda) const override {
-    return clip_to_unit(1 - std::exp(-lambda) / sigma_max_);
+    return clip_to_unit(1 - (std::exp(-lambda) - sigma_min_) / (sigma_max_ - sigma_min_));
   }
   double source_std() const override { return sigma_max_; }
 
  protected:
   std::vector<std::pair<std::string, double>> parameters() const override {
-    return {{"sigma_max", sigma_max_}};
+    return {{"sigma_max", sigma_max_}, {"sigma_min", sigma_min_}};
   }
 
  private:
-  double sigma_max_;
+  double sigma_max_, sigma_min_;
+};
+
+// The variance-exploding path of score networks.
+class Ve : public Schedule {
+ public:
+  Ve(double sigma_min, double sigma_max)
+      : sigma_min_(sigma_min), sigma_max_(sigma_max), span_(std::log(sigma_max / sigma_min)) {
+    if (!(sigma_min > 0 && sigma_min < sigma_max && std::isfinite(sigma_max / sigma_min))) {
+      throw bad_input("ve: needs 0 < sigma_min < sigma_max, found {} and {}", sigma_min, sigma_max);
+    }
+  }
+  std::string name() const override { return "ve"; }
+  Jet alpha_jet(double) const override { return 1; }
+  Jet sigma_jet(double t) const override {
+    return sigma_min_ * exp(span_ * (1 - Jet::variable(t)));
+  }
+  double time_at_lambda(double lambda) const override {
+    return clip_to_unit(1 - (-lambda - std::log(sigma_min_)) / span_);
+  }
+  double source_std() const override { return sigma_max_; }
+
+ protected:
+  std::vector<std::pair<std::string, double>> parameters() const override {
+    return {{"sigma_min", sigma_min_}, {"sigma_max", sigma_max_}};
+  }
+
+ private:
+  double sigma_min_, sigma_max_, span_;
+};
+
+// Noise of deviation base^s in every moment of s = 1 - t, from none at the data.
+class VePower : public Schedule {
+ public:
+  explicit VePower(double base) : base_(base), rate_(2 * std::log(base)) {
+    constexpr double kMost = 1e100;  // its square is the variance at the noise
+    if (!(base > 1 && base <= kMost)) {
+      throw bad_input("ve-power: sigma must be above 1 and at most 1e100, found {}", base);
+    }
+  }
+  std::string name() const override { return "ve-power"; }
+  Jet alpha_jet(double) const override { return 1; }
+  Jet variance_jet(double t) const override {
+    return expm1(rate_ * (1 - Jet::variable(t))) / rate_;
+  }
+  Jet sigma_jet(double t) const override { return sqrt(variance_jet(t)); }
+  double time_at_lambda(double lambda) const override {
+    return clip_to_unit(1 - std::log1p(rate_ * std::exp(-2 * lambda)) / rate_);
+  }
+  double source_std() const override { return sigma(0); }
+
+ protected:
+  std::vector<std::pair<std::string, double>> parameters() const override {
+    return {{"sigma", base_}};
+  }
+
+ private:
+  double base_, rate_;
 };
 
 // alpha^2 + sigma^2 = 1, given by log alpha. sigma^2 = -expm1(2 log alpha) keeps its digits where
@@ -118,11 +180,11 @@ std::vector<double> log_alphas(const std::vector<double>& alphas_cumprod) {
   for (size_t i = 0; i < alphas_cumprod.size(); ++i) {
     const double value = alphas_cumprod[i];
     const double previous = i == 0 ? 1 : alphas_cumprod[i - 1];
-    if (!(value > 0 && value < previous)) {
+    const bool last = i + 1 == alphas_cumprod.size();
+    if (!((value > 0 || (last && value == 0)) && value < previous)) {
       throw bad_input(
-          "alphas_cumprod must fall strictly from below 1 to above 0 (index 0 = least noise); "
-          "entry "
-          "{} is {} after {}",
+          "alphas_cumprod must fall strictly from below 1 to above 0, or to 0 at the last level "
+          "(index 0 = least noise); entry {} is {} after {}",
           i, value, previous);
     }
     logs.push_back(0.5 * std::log(value));
@@ -131,6 +193,7 @@ std::vector<double> log_alphas(const std::vector<double>& alphas_cumprod) {
 }
 
 // Discrete diffusion: log alpha is linear between s = i / N and s = (i + 1) / N, with s = 1 - t.
+// Towards a last level without signal alpha itself is.
 class Table : public VariancePreserving {
  public:
   explicit Table(const std::vector<double>& alphas_cumprod)
@@ -140,28 +203,46 @@ class Table : public VariancePreserving {
   nlohmann::json describe() const override {
     return {{"name", name()}, {"alphas_cumprod", alphas_cumprod_}};
   }
+  Jet alpha_jet(double t) const override {
+    return is_beyond_logs(t) ? before_the_last() * (levels() * Jet::variable(t))
+                             : VariancePreserving::alpha_jet(t);
+  }
+  Jet variance_jet(double t) const override {
+    if (!is_beyond_logs(t)) return VariancePreserving::variance_jet(t);
+    const Jet alpha = alpha_jet(t);
+    return 1 - alpha * alpha;
+  }
 
  protected:
   Jet log_alpha(double t) const override {
-    const double levels = static_cast<double>(alphas_cumprod_.size());
-    const Jet position = levels * (1 - Jet::variable(t));
-    const auto last = static_cast<double>(alphas_cumprod_.size() - 1);
-    const auto index = static_cast<size_t>(std::clamp(std::floor(position.value), 0.0, last));
+    const Jet position = levels() * (1 - Jet::variable(t));
+    const auto index =
+        static_cast<size_t>(std::clamp(std::floor(position.value), 0.0, levels() - 1));
     const double slope = log_alphas_[index + 1] - log_alphas_[index];
     return log_alphas_[index] + (position - static_cast<double>(index)) * slope;
   }
   double time_at_depth(double depth) const override {
     if (std::isinf(depth)) return 0;
+    if (is_beyond_logs(0) && depth > -log_alphas_[log_alphas_.size() - 2]) {
+      return std::exp(-depth) / (before_the_last() * levels());
+    }
     // First entry below the target; log_alphas_ falls.
     const auto after = std::lower_bound(log_alphas_.begin() + 1, log_alphas_.end() - 1, -depth,
                                         std::greater<double>());
     const auto index = static_cast<size_t>(after - log_alphas_.begin()) - 1;
     const double slope = log_alphas_[index + 1] - log_alphas_[index];
     const double position = static_cast<double>(index) + (-depth - log_alphas_[index]) / slope;
-    return 1 - position / static_cast<double>(alphas_cumprod_.size());
+    return 1 - position / levels();
   }
 
  private:
+  double levels() const { return static_cast<double>(alphas_cumprod_.size()); }
+  // Between the last two levels, where the last one's logarithm is infinite.
+  bool is_beyond_logs(double t) const {
+    return alphas_cumprod_.back() == 0 && levels() * (1 - t) >= levels() - 1;
+  }
+  double before_the_last() const { return std::exp(log_alphas_[log_alphas_.size() - 2]); }
+
   std::vector<double> alphas_cumprod_;
   std::vector<double> log_alphas_;
 };
@@ -202,6 +283,8 @@ class Preconditioned : public Schedule {
   double time_at_lambda(double lambda) const override {
     return base_->time_at_lambda(lambda + std::log(sigma_0_));
   }
+  double last_time() const override { return base_->last_time(); }
+  Jet trained_time(double t) const override { return base_->trained_time(t); }
   double source_std() const override { return sigma_0_ * base_->source_std(); }
 
  private:
@@ -209,7 +292,83 @@ class Preconditioned : public Schedule {
   double sigma_0_;
 };
 
+constexpr char kStart[] = "start", kEnd[] = "end", kDenoise[] = "denoise";
+
+// How much of [0, 1] the final denoising step has.
+constexpr double kDenoisingTime = 0.01;
+
+class Part : public Schedule {
+ public:
+  Part(SchedulePtr whole, double start, double end, bool denoise)
+      : whole_(std::move(whole)), start_(start), end_(end), denoise_(denoise) {
+    if (!(start >= 0 && start < end && end <= 1)) {
+      throw bad_input("schedule {}: needs 0 <= start < end <= 1, found start = {}, end = {}",
+                      whole_->name(), start, end);
+    }
+    if (denoise && std::isinf(whole_->lambda(end))) {
+      throw bad_input(
+          "schedule {}: the path ends at the data, where nothing is left to denoise; leave out "
+          "\"denoise\", or give an \"end\" before 1",
+          whole_->name());
+    }
+  }
+  std::string name() const override { return whole_->name(); }
+  nlohmann::json describe() const override {
+    nlohmann::json json = whole_->describe();
+    if (start_ != 0) json[kStart] = start_;
+    if (end_ != 1) json[kEnd] = end_;
+    if (denoise_) json[kDenoise] = true;
+    return json;
+  }
+  Jet alpha_jet(double t) const override {
+    if (t > last_time()) return 1 - (1 - whole_->alpha(end_)) * left(t);
+    return chained(whole_->alpha_jet(place(t)));
+  }
+  Jet sigma_jet(double t) const override {
+    if (t > last_time()) return whole_->sigma(end_) * left(t);
+    return chained(whole_->sigma_jet(place(t)));
+  }
+  Jet variance_jet(double t) const override {
+    if (t > last_time()) return Schedule::variance_jet(t);
+    return chained(whole_->variance_jet(place(t)));
+  }
+  double time_at_lambda(double lambda) const override {
+    if (denoise_ && lambda > whole_->lambda(end_)) {
+      const double left = 1 / (whole_->sigma(end_) * std::exp(lambda) + 1 - whole_->alpha(end_));
+      return 1 - left * kDenoisingTime;
+    }
+    const double share = (whole_->time_at_lambda(lambda) - start_) / (end_ - start_);
+    return clip_to_unit(share) * last_time();
+  }
+  double last_time() const override { return denoise_ ? 1 - kDenoisingTime : 1; }
+  Jet trained_time(double t) const override {
+    if (t >= last_time()) return whole_->trained_time(end_).value;
+    return chained(whole_->trained_time(place(t)));
+  }
+  // Samplers start from unit noise, whatever the signal, and where the noise grows without bound
+  // from that of the path.
+  double source_std() const override {
+    return whole_->alpha(0) == 1 ? whole_->sigma(start_) : whole_->source_std();
+  }
+
+ private:
+  double rate() const { return (end_ - start_) / last_time(); }
+  // On the whole path, exactly its own ends at the ends.
+  double place(double t) const { return t >= last_time() ? end_ : start_ + rate() * t; }
+  Jet chained(const Jet& of_the_whole) const {
+    return {of_the_whole.value, rate() * of_the_whole.first, rate() * rate() * of_the_whole.second};
+  }
+  // From 1 to 0 during the final step.
+  static Jet left(double t) { return (1 - Jet::variable(t)) / kDenoisingTime; }
+
+  SchedulePtr whole_;
+  double start_, end_;
+  bool denoise_;
+};
+
 using Parameters = std::map<std::string, double>;
+
+constexpr char kZeroTerminalSnr[] = "zero_terminal_snr";
 
 size_t level_count(const Parameters& p) {
   const double levels = p.at("steps");
@@ -223,8 +382,13 @@ SchedulePtr named_table(const char* name, const Parameters& p, const std::vector
   std::vector<double> products;
   double product = 1;
   for (const double beta : betas) products.push_back(product *= 1 - beta);
+  const double zero = p.at(kZeroTerminalSnr);
+  if (zero != 0 && zero != 1) {
+    throw bad_input("{}: {} is 0 or 1, found {}", name, kZeroTerminalSnr, zero);
+  }
   return std::make_shared<NamedTable>(
-      name, std::vector<std::pair<std::string, double>>(p.begin(), p.end()), products);
+      name, std::vector<std::pair<std::string, double>>(p.begin(), p.end()),
+      zero == 1 ? with_zero_terminal_snr(products) : products);
 }
 
 double interpolate(double from, double to, size_t i, size_t levels) {
@@ -251,6 +415,10 @@ SchedulePtr ddpm_scaled_linear(const Parameters& p) {
 
 SchedulePtr ddpm_cosine(const Parameters& p) {
   const double offset = p.at("offset");
+  if (!(p.at("beta_min") < p.at("beta_max"))) {
+    throw bad_input("ddpm-cosine: needs beta_min < beta_max, found {} and {}", p.at("beta_min"),
+                    p.at("beta_max"));
+  }
   const auto product_at = [offset](double s) {
     const double c = std::cos((s + offset) / (1 + offset) * kHalfPi);
     return c * c;
@@ -260,7 +428,7 @@ SchedulePtr ddpm_cosine(const Parameters& p) {
   for (size_t i = 0; i < betas.size(); ++i) {
     const auto index = static_cast<double>(i);
     const double ratio = product_at((index + 1) / levels) / product_at(index / levels);
-    betas[i] = std::min(1 - ratio, p.at("beta_max"));
+    betas[i] = std::clamp(1 - ratio, p.at("beta_min"), p.at("beta_max"));
   }
   return named_table("ddpm-cosine", p, betas);
 }
@@ -283,9 +451,17 @@ std::vector<std::string> parameter_names(const ScheduleEntry& entry) {
 
 }  // namespace
 
+static bool is_extra(const std::string& key) {
+  return key == "sigma_min" || key == "beta_min" || key == kZeroTerminalSnr;
+}
+
 nlohmann::json Schedule::describe() const {
   nlohmann::json json = {{"name", name()}};
-  for (const auto& [key, value] : parameters()) json[key] = value;
+  // What is 0 unless given is left out, so that files keep saying what they said before there was
+  // such a parameter.
+  for (const auto& [key, value] : parameters()) {
+    if (value != 0 || !is_extra(key)) json[key] = value;
+  }
   return json;
 }
 
@@ -313,9 +489,33 @@ double Schedule::time_at_snr(double snr) const { return time_at_lambda(std::log(
 SchedulePtr fm_ot_schedule() { return std::make_shared<FmOt>(); }
 SchedulePtr cosine_schedule() { return std::make_shared<Cosine>(); }
 SchedulePtr vp_schedule(double B, double b) { return std::make_shared<Vp>(B, b); }
-SchedulePtr edm_schedule(double sigma_max) { return std::make_shared<Edm>(sigma_max); }
+SchedulePtr edm_schedule(double sigma_max, double sigma_min) {
+  return std::make_shared<Edm>(sigma_max, sigma_min);
+}
+SchedulePtr ve_schedule(double sigma_min, double sigma_max) {
+  return std::make_shared<Ve>(sigma_min, sigma_max);
+}
+SchedulePtr ve_power_schedule(double base) { return std::make_shared<VePower>(base); }
 SchedulePtr table_schedule(const std::vector<double>& alphas_cumprod) {
   return std::make_shared<Table>(alphas_cumprod);
+}
+std::vector<double> with_zero_terminal_snr(std::vector<double> alphas_cumprod) {
+  if (alphas_cumprod.size() < 2) return alphas_cumprod;
+  const double first = std::sqrt(alphas_cumprod.front()), last = std::sqrt(alphas_cumprod.back());
+  for (double& product : alphas_cumprod) {
+    const double root = (std::sqrt(product) - last) * first / (first - last);
+    product = root * root;
+  }
+  alphas_cumprod.back() = 0;
+  return alphas_cumprod;
+}
+SchedulePtr part_of(SchedulePtr whole, double start, double end, bool denoise) {
+  return std::make_shared<Part>(std::move(whole), start, end, denoise);
+}
+bool is_part(const Schedule& schedule) {
+  const nlohmann::json description = schedule.describe();
+  return description.contains(kStart) || description.contains(kEnd) ||
+         description.contains(kDenoise);
 }
 int64_t discrete_levels(const Schedule& schedule) {
   nlohmann::json description = schedule.describe();
@@ -344,61 +544,143 @@ const std::vector<ScheduleEntry>& schedule_registry() {
        {{"B", 20}, {"b", 0.1}},
        [](const Parameters& p) { return vp_schedule(p.at("B"), p.at("b")); }},
       {"edm",
-       "variance exploding: alpha = 1, sigma = sigma_max (1 - t)",
-       {{"sigma_max", 80}},
-       [](const Parameters& p) { return edm_schedule(p.at("sigma_max")); }},
+       "variance exploding: alpha = 1, sigma from sigma_max to sigma_min, linear in t",
+       {{"sigma_max", 80}, {"sigma_min", 0}},
+       [](const Parameters& p) { return edm_schedule(p.at("sigma_max"), p.at("sigma_min")); }},
+      {"ve",
+       "variance exploding: alpha = 1, sigma from sigma_max to sigma_min, linear in its logarithm",
+       {{"sigma_min", 0.01}, {"sigma_max", 50}},
+       [](const Parameters& p) { return ve_schedule(p.at("sigma_min"), p.at("sigma_max")); }},
+      {"ve-power",
+       "variance exploding: dx = sigma^s dw, s = 1 - t, so that alpha = 1 and the variance is "
+       "(sigma^(2 s) - 1) / (2 log sigma)",
+       {{"sigma", 25}},
+       [](const Parameters& p) { return ve_power_schedule(p.at("sigma")); }},
       {"ddpm-linear",
        "discrete diffusion with linear betas",
-       {{"steps", 1000}, {"beta_start", 1e-4}, {"beta_end", 0.02}},
+       {{"steps", 1000}, {"beta_start", 1e-4}, {"beta_end", 0.02}, {kZeroTerminalSnr, 0}},
        ddpm_linear},
       {"ddpm-scaled-linear",
        "discrete diffusion with betas linear in their root (Stable Diffusion)",
-       {{"steps", 1000}, {"beta_start", 0.00085}, {"beta_end", 0.012}},
+       {{"steps", 1000}, {"beta_start", 0.00085}, {"beta_end", 0.012}, {kZeroTerminalSnr, 0}},
        ddpm_scaled_linear},
       {"ddpm-cosine",
        "discrete diffusion with the squared-cosine product",
-       {{"steps", 1000}, {"offset", 0.008}, {"beta_max", 0.999}},
+       {{"steps", 1000},
+        {"offset", 0.008},
+        {"beta_min", 0},
+        {"beta_max", 0.999},
+        {kZeroTerminalSnr, 0}},
        ddpm_cosine},
   };
   return registry;
 }
 
+namespace {
+
+// What makes a schedule a part of itself.
+struct PartKeys {
+  double start = 0, end = 1;
+  bool denoise = false;
+
+  SchedulePtr of(SchedulePtr whole) const {
+    if (start == 0 && end == 1 && !denoise) return whole;
+    return part_of(std::move(whole), start, end, denoise);
+  }
+};
+
+// Names that are known by others.
+std::string own_name(const std::string& name) {
+  return name == "ddpm-quadratic" ? "ddpm-scaled-linear" : name;
+}
+
+PartKeys take_part_keys(Spec& spec) {
+  PartKeys part;
+  part.start = spec.number(kStart, part.start);
+  part.end = spec.number(kEnd, part.end);
+  part.denoise = spec.number(kDenoise, 0) != 0;
+  for (const char* key : {kStart, kEnd, kDenoise}) spec.options.erase(key);
+  return part;
+}
+
+PartKeys take_part_keys(nlohmann::json& description, const std::string& where) {
+  PartKeys part;
+  if (description.contains(kStart)) part.start = number(description[kStart], where + kStart);
+  if (description.contains(kEnd)) part.end = number(description[kEnd], where + kEnd);
+  if (description.contains(kDenoise)) {
+    require(description[kDenoise].is_boolean(), where + kDenoise, "must be true or false");
+    part.denoise = description[kDenoise].get<bool>();
+  }
+  for (const char* key : {kStart, kEnd, kDenoise}) description.erase(key);
+  return part;
+}
+
+// "alphas_cumprod", or "betas" of which they are the products.
+SchedulePtr table_from_json(const nlohmann::json& description) {
+  check_keys(description, {"name"}, {"alphas_cumprod", "betas", kZeroTerminalSnr},
+             "schedule table");
+  require(description.contains("alphas_cumprod") != description.contains("betas"), "schedule table",
+          "needs either \"alphas_cumprod\" or \"betas\"");
+  const char* key = description.contains("betas") ? "betas" : "alphas_cumprod";
+  std::vector<double> values =
+      number_list(description[key], fmt::format("schedule.{}", key), description[key].size());
+  if (description.contains("betas")) {
+    double product = 1;
+    for (double& value : values) value = product *= 1 - value;
+  }
+  bool zero = false;
+  if (description.contains(kZeroTerminalSnr)) {
+    require(description[kZeroTerminalSnr].is_boolean(),
+            fmt::format("schedule.{}", kZeroTerminalSnr), "must be true or false");
+    zero = description[kZeroTerminalSnr].get<bool>();
+  }
+  return table_schedule(zero ? with_zero_terminal_snr(values) : values);
+}
+
+SchedulePtr whole_from_json(const nlohmann::json& description, const std::string& name) {
+  if (name == "table") return table_from_json(description);
+  if (name == kPreconditioned) {
+    check_keys(description, {"name", "base", "sigma_0"}, {}, "schedule preconditioned");
+    return preconditioned_schedule(schedule_from_json(description["base"]),
+                                   number(description["sigma_0"], "schedule.sigma_0"));
+  }
+  const ScheduleEntry& entry = find_entry(own_name(name));
+  check_keys(description, {"name"}, parameter_names(entry), "schedule " + name);
+  Parameters parameters(entry.defaults.begin(), entry.defaults.end());
+  for (const auto& [key, value] : description.items()) {
+    if (key == "name") continue;
+    const bool flag = key == kZeroTerminalSnr && value.is_boolean();
+    parameters[key] =
+        flag ? (value.get<bool>() ? 1 : 0) : number(value, "schedule " + name + ": " + key);
+  }
+  return entry.make(parameters);
+}
+
+}  // namespace
+
 SchedulePtr make_schedule(const std::string& text) {
-  const Spec spec = Spec::parse(text);
+  Spec spec = Spec::parse(text);
+  const PartKeys part = take_part_keys(spec);
   if (spec.name == "table") {
     if (spec.positional.size() != 1 || !spec.options.empty()) {
       throw usage_error("write table:FILE, a file of alphas_cumprod values, found '{}'", text);
     }
-    return table_schedule(read_numbers(spec.positional.front()));
+    return part.of(table_schedule(read_numbers(spec.positional.front())));
   }
-  const ScheduleEntry& entry = find_entry(spec.name);
+  const ScheduleEntry& entry = find_entry(own_name(spec.name));
   spec.allow_only(parameter_names(entry));
   Parameters parameters;
   for (const auto& [key, fallback] : entry.defaults) parameters[key] = spec.number(key, fallback);
-  return entry.make(parameters);
+  return part.of(entry.make(parameters));
 }
 
 SchedulePtr schedule_from_json(const nlohmann::json& description) {
   require(description.is_object() && description.contains("name"), "schedule",
           fmt::format("must be an object with a \"name\", found {}", description.dump()));
   const std::string name = text_value(description["name"], "schedule.name");
-  if (name == "table") {
-    check_keys(description, {"name", "alphas_cumprod"}, {}, "schedule table");
-    const auto& list = description["alphas_cumprod"];
-    return table_schedule(number_list(list, "schedule.alphas_cumprod", list.size()));
-  }
-  if (name == kPreconditioned) {
-    check_keys(description, {"name", "base", "sigma_0"}, {}, "schedule preconditioned");
-    return preconditioned_schedule(schedule_from_json(description["base"]),
-                                   number(description["sigma_0"], "schedule.sigma_0"));
-  }
-  const ScheduleEntry& entry = find_entry(name);
-  check_keys(description, {"name"}, parameter_names(entry), "schedule " + name);
-  Parameters parameters(entry.defaults.begin(), entry.defaults.end());
-  for (const auto& [key, value] : description.items()) {
-    if (key != "name") parameters[key] = number(value, "schedule " + name + ": " + key);
-  }
-  return entry.make(parameters);
+  nlohmann::json whole = description;
+  const PartKeys part = take_part_keys(whole, "schedule " + name + ": ");
+  return part.of(whole_from_json(whole, name));
 }
 
 }  // namespace bespoke

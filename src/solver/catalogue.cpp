@@ -366,13 +366,16 @@ NsSolver make_solver(const std::string& name, const SolverRequest& request) {
 NsSolver make_solver_via(const CatalogueEntry& entry, const SolverRequest& request,
                          const SchedulePtr& via) {
   SolverRequest there = request;
-  there.schedule = via;
+  // It ends where the model's path does.
+  const double end = request.schedule->lambda(1);
+  there.schedule = std::isinf(end) ? via : part_of(via, 0, via->time_at_lambda(end), false);
   // Where `via` has more noise than the model's schedule, the run starts at the model's own end.
-  const double first = via->time_at_lambda(request.schedule->lambda(0));
+  const double first = there.schedule->time_at_lambda(request.schedule->lambda(0));
   const std::string& grid = request.grid.empty() ? entry.default_grid : request.grid;
-  there.grid = first > 0 ? grid_from(grid, first, *via) : grid;
+  there.grid = first > 0 ? grid_from(grid, first, *there.schedule) : grid;
   const NsSolver solver = build_solver(entry, there, velocity_is_infinite(*request.schedule, 1));
-  return scaled_to_start(fold(solver, *schedule_change(request.schedule, via)), *request.schedule);
+  return scaled_to_start(fold(solver, *schedule_change(request.schedule, there.schedule)),
+                         *request.schedule);
 }
 
 }  // namespace bespoke

@@ -77,13 +77,17 @@ std::string latex_number(const std::string& text) {
   return fmt::format("${} \\cdot 10^{{{}}}$", text.substr(0, e), std::stoi(text.substr(e + 1)));
 }
 
+std::string clip_text(const FieldDescription& field) {
+  return field.clip ? ", " + to_string(*field.clip) : "";
+}
+
 std::string markdown_table(const SolverFile& file, const NsSolver& solver, const Digits& text) {
   std::string table = fmt::format(
-      "**{}**, {} evaluations, for the {} field of a {} model, {}. The noise is multiplied by {} "
+      "**{}**, {} evaluations, for the {} field of a {} model{}, {}. The noise is multiplied by {} "
       "and the end is t = {}.\n\n",
       escaped(file.name, "\\`*_[]<>|#"), solver.nfe(), file.field.schedule->name(),
-      to_string(file.field.prediction), to_string(file.field.guidance), text(solver.start_scale),
-      text(solver.times.back()));
+      to_string(file.field.prediction), clip_text(file.field), to_string(file.field.guidance),
+      text(solver.start_scale), text(solver.times.back()));
   std::vector<std::string> head = {"$i$", "$t_i$", "$a_i$"}, line(solver.a.size() + 3, "---:");
   for (size_t j = 0; j < solver.a.size(); ++j) head.push_back(fmt::format("$b_{{i,{}}}$", j));
   table += fmt::format("| {} |\n|{}|\n", fmt::join(head, " | "), fmt::join(line, "|"));
@@ -103,13 +107,14 @@ std::string latex_table(const SolverFile& file, const NsSolver& solver, const Di
   }
   return fmt::format(
       "\\begin{{table}}\n  \\centering\n  \\caption{{{name}: the solver of {nfe} evaluations for "
-      "the {path} field of a {prediction} model, {guidance}: $x_0 = {scale}\\,\\varepsilon$, "
+      "the {path} field of a {prediction} model{clip}, {guidance}: $x_0 = {scale}\\,\\varepsilon$, "
       "$x_{{i+1}} = a_i x_0 + \\sum_{{j \\le i}} b_{{i,j}}\\, u(t_j, x_j)$.}}\n"
       "  \\begin{{tabular}}{{{columns}}}\n    \\toprule\n    {head} \\\\\n    \\midrule\n{rows}"
       "    \\bottomrule\n  \\end{{tabular}}\n\\end{{table}}\n",
       fmt::arg("name", latex_name(file.name)), fmt::arg("nfe", solver.nfe()),
       fmt::arg("path", latex_name(file.field.schedule->name())),
       fmt::arg("prediction", to_string(file.field.prediction)),
+      fmt::arg("clip", latex_name(clip_text(file.field))),
       fmt::arg("guidance", latex_name(to_string(file.field.guidance))),
       fmt::arg("scale", text(solver.start_scale)),
       fmt::arg("columns", std::string(solver.a.size() + 3, 'r')),
@@ -170,12 +175,13 @@ std::string latex_text(const SolverFile& file, int digits) {
 std::string sigmas_text(const SolverFile& file) {
   const Schedule& schedule = *file.field.schedule;
   OrderedJson document = {{"format", kStepsFormat},
-                          {"version", kStepsVersion},
+                          {"version", file.field.clip ? kClipVersion : kStepsVersion},
                           {"name", file.name},
                           {"schedule", schedule.describe()},
                           {"prediction", to_string(file.field.prediction)},
                           {"guidance", describe(file.field.guidance)}};
   if (!file.field.time.is_null()) document["time"] = file.field.time;
+  if (file.field.clip) document["clip"] = describe(*file.field.clip);
   for (const auto& filed : file.solvers) {
     const SigmaSolver solver =
         lower_to_sigmas(filed.solver, schedule, safe_margin(std::numeric_limits<float>::epsilon()));
@@ -194,6 +200,17 @@ std::string sigmas_text(const SolverFile& file) {
 std::string diffusers_config_text(const SolverFile& file) {
   const Schedule& schedule = *file.field.schedule;
   const std::string prediction = diffusers_prediction(file.field);
+  if (is_part(schedule)) {
+    throw bad_input(
+        "a scheduler of diffusers runs whole paths, and the solver's is a part of one, {}",
+        schedule.describe().dump());
+  }
+  if (file.field.clip) {
+    throw bad_input(
+        "a scheduler of diffusers does not clip the data prediction as the solver's field does "
+        "({}), and would draw other samples; export it to c, torchscript or sigmas",
+        to_string(*file.field.clip));
+  }
   const bool flow = prediction == "flow_prediction";
   constexpr int64_t kFlowLevels = 1000;  // networks of flows are given 1000 sigma
   const int64_t levels = flow ? kFlowLevels : discrete_levels(schedule);

@@ -48,6 +48,9 @@ Times uniform_t(const Spec& spec, int steps, const Schedule&) {
   return linear(span.start, span.end, steps);
 }
 
+// Of the last time at which the network is asked.
+double last_lambda(const Schedule& schedule) { return schedule.lambda(schedule.last_time()); }
+
 // Uniform in log-SNR. Where an end has infinite log-SNR the spacing is that of a range `margin`
 // inside it, and the outermost node is put on the end itself.
 Times uniform_lambda(const Spec& spec, int steps, const Schedule& schedule) {
@@ -63,6 +66,7 @@ Times uniform_lambda(const Spec& spec, int steps, const Schedule& schedule) {
   double last = schedule.lambda(span.end);
   if (std::isinf(first)) first = schedule.lambda(span.start + margin);
   if (std::isinf(last)) last = schedule.lambda(span.end - margin);
+  last = std::min(last, last_lambda(schedule));
   Times times = linear(first, last, steps);
   for (double& value : times) value = schedule.time_at_lambda(value);
   times.front() = span.start;
@@ -77,7 +81,7 @@ constexpr double kRangeFrom = -3.5;  // log-SNR where samples begin to show
 // is there. A positive bend makes the first steps longer and the last ones shorter.
 Times lambda_range(const Spec& spec, int steps, const Schedule& schedule) {
   const double from = std::max(spec.number("from", kRangeFrom), schedule.lambda(0));
-  const double to = spec.number("to", 4.5);
+  const double to = std::min(spec.number("to", 4.5), last_lambda(schedule));
   const double bend = spec.number("bend", 0);
   Times times = linear(0, 1, steps);
   for (double& value : times) {
@@ -107,10 +111,12 @@ Times quadratic(const Spec& spec, int steps, const Schedule&) {
 }
 
 // Karras et al.: sigma / alpha from sigma_max to sigma_min in steps - 1 steps, linear in its
-// rho-th root, then a last step to zero.
+// rho-th root, then a last step to zero. Where the path ends at sigma_min or above it there is no
+// such step.
 Times karras(const Spec& spec, int steps, const Schedule& schedule) {
   const double rho = spec.number("rho", 7);
-  const double sigma_min = spec.number("sigma_min", 0.002);
+  const double least_noise = std::exp(-last_lambda(schedule));
+  const double sigma_min = std::max(spec.number("sigma_min", 0.002), least_noise);
   const double most_noise = 1 / schedule.snr(0);
   const double sigma_max = std::min(spec.number("sigma_max", 80), most_noise);
   if (!(rho > 0 && sigma_min > 0 && sigma_min < sigma_max)) {
@@ -121,9 +127,12 @@ Times karras(const Spec& spec, int steps, const Schedule& schedule) {
   }
   const double first = std::pow(sigma_max, 1 / rho);
   const double last = std::pow(sigma_min, 1 / rho);
-  Times times = steps == 1 ? Times{first} : linear(first, last, steps - 1);
+  const bool ends_there = sigma_min == least_noise && schedule.last_time() == 1;
+  const int falling = ends_there ? steps : steps - 1;
+  Times times = falling == 0 ? Times{first} : linear(first, last, falling);
   for (double& value : times) value = schedule.time_at_snr(std::pow(value, -rho));
   if (sigma_max == most_noise) times.front() = 0;  // exactly, not to rounding
+  if (ends_there) times.pop_back();
   times.push_back(1);
   return times;
 }
@@ -213,8 +222,9 @@ std::string model_option(const Spec& spec, const std::string& fallback) {
 }
 
 double time_at_ratio(const Schedule& schedule, double ratio) {
-  const double most = 1 / schedule.snr(0);
-  return ratio >= most * (1 - kPublishedDigits) ? 0 : schedule.time_at_snr(1 / ratio);
+  const double most = 1 / schedule.snr(0), least = 1 / schedule.snr(1);
+  if (ratio >= most * (1 - kPublishedDigits)) return 0;
+  return ratio <= least * (1 + kPublishedDigits) ? 1 : schedule.time_at_snr(1 / ratio);
 }
 
 Times ays(const Spec& spec, int steps, const Schedule& schedule) {
@@ -258,6 +268,10 @@ std::vector<double> times_of_sigmas(const Schedule& schedule, const std::vector<
 std::vector<double> times_of_timesteps(const Schedule& schedule,
                                        const std::vector<double>& timesteps) {
   constexpr double kUsual = 1000;
+  if (is_part(schedule)) {
+    throw usage_error("timesteps count the levels of a whole path, and {} is a part of one",
+                      schedule.describe().dump());
+  }
   const auto own = static_cast<double>(discrete_levels(schedule));
   const double levels = own > 0 ? own : kUsual;
   return from_levels(timesteps, "timesteps", [&](double step) {

@@ -244,6 +244,9 @@ FieldDescription read_imported_field(const json& document, const std::string& so
   if (document.contains("guidance")) {
     field.guidance = guidance_from_json(document["guidance"], source + ": guidance");
   }
+  if (document.contains("clip")) {
+    field.clip = clip_from_json(document["clip"], source + ": clip");
+  }
   if (document.contains("time")) {
     network_input_from_json(document["time"], source + ": time");
     field.time = document["time"];
@@ -256,11 +259,13 @@ void check_description(const json& document, const std::string& source) {
   if (document.contains("format")) {
     require(document["format"] == kStepsFormat, source,
             fmt::format("\"format\" must be \"{}\" where it is given", kStepsFormat));
-    require(document.contains("version") && document["version"] == kStepsVersion, source,
-            fmt::format("\"version\" must be {}", kStepsVersion));
+    const bool known = document.contains("version") && (document["version"] == kStepsVersion ||
+                                                        document["version"] == kClipVersion);
+    require(known, source,
+            fmt::format("\"version\" must be {} or {}", kStepsVersion, kClipVersion));
   }
-  std::vector<std::string> optional = {"format",   "version", "name",       "prediction",
-                                       "guidance", "time",    "provenance", "solvers"};
+  std::vector<std::string> optional = {"format", "version", "name",       "prediction", "guidance",
+                                       "clip",   "time",    "provenance", "solvers"};
   if (!document.contains("solvers")) {
     const auto& own = keys_of_a_solver();
     optional.insert(optional.end(), own.begin(), own.end());
@@ -315,7 +320,7 @@ NsSolver from_weights(const std::vector<double>& times, const Rows& weights, Ter
                       const Schedule& schedule) {
   if (times.empty()) throw bad_input("the solver has no times");
   check_count(weights.size(), times.size() - 1, "weights");
-  if (term == Term::v || term == Term::edm) {
+  if (term == Term::v || term == Term::edm || term == Term::score) {
     throw bad_input("weights are over velocity, noise, data or slope, not {}",
                     term_names()[static_cast<size_t>(term)]);
   }

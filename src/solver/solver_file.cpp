@@ -112,12 +112,15 @@ std::vector<FiledSolver> read_solvers(const json& list, const std::string& where
 }
 
 FieldDescription read_field(const json& field, const std::string& where) {
-  check_keys(field, {"prediction", "schedule"}, {"guidance", "time"}, where);
+  check_keys(field, {"prediction", "schedule"}, {"guidance", "time", "clip"}, where);
   FieldDescription description;
   description.prediction = parse_prediction(text_value(field["prediction"], where + ".prediction"));
   description.schedule = schedule_from_json(field["schedule"]);
   if (field.contains("guidance")) {
     description.guidance = guidance_from_json(field["guidance"], where + ".guidance");
+  }
+  if (field.contains("clip")) {
+    description.clip = clip_from_json(field["clip"], where + ".clip");
   }
   if (field.contains("time")) {
     network_input_from_json(field["time"], where + ".time");
@@ -131,6 +134,7 @@ json field_json(const FieldDescription& field) {
                       {"schedule", field.schedule->describe()},
                       {"guidance", describe(field.guidance)}};
   if (!field.time.is_null()) description["time"] = field.time;
+  if (field.clip) description["clip"] = describe(*field.clip);
   return description;
 }
 

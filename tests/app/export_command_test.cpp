@@ -109,12 +109,17 @@ NETWORK(double)
 int main(void) { RUN(float); RUN(double); return 0; }
 )";
 
-TEST_F(ExportCommand, ACHeaderDrawsTheSamplesInBothLanguages) {
+class CHeaderCommand : public ExportCommand {
+ protected:
+  void expect_drawn_in_both_languages(const json& card) const;
+};
+
+void CHeaderCommand::expect_drawn_in_both_languages(const json& card) const {
   save_network(R"(def forward(self, x, t):
     s = t.unsqueeze(1)
     return (0.25 * s / (0.25 * s * s + (1.0 - s) * (1.0 - s)) - 1.0) * x / (1.0 - s)
 )");
-  write_export_card(json::object());
+  write_export_card(card);
   expect_done("solver dpm++2m/lambda-range:from=-3 --nfe 5-6 -o mine.solver.json");
   expect_done("sample --model model.json --solver mine.solver.json --nfe 6 --count 6 -o out");
   expect_done("export mine.solver.json --nfe 6 --name mine --to c -o solver.h");
@@ -146,6 +151,16 @@ TEST_F(ExportCommand, ACHeaderDrawsTheSamplesInBothLanguages) {
       }
     }
   }
+}
+
+TEST_F(CHeaderCommand, DrawsTheSamplesInBothLanguages) {
+  expect_drawn_in_both_languages(json::object());
+}
+
+TEST_F(CHeaderCommand, ClipsTheDataPrediction) {
+  expect_drawn_in_both_languages({{"clip", {-0.3, 0.2}}});
+  const TensorFile file = drawn("out");
+  EXPECT_NEAR(file.tensors.at("samples").max().item<double>(), 0.2, 1e-3);
 }
 
 TEST_F(ExportCommand, ATorchScriptFileHoldsModelAndSolver) {

@@ -2,9 +2,12 @@
 
 #include "bespoke/measure/card_check.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <torch/script.h>
 
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "support.h"
@@ -182,6 +185,114 @@ TEST_F(CardCheckTest, CountsAChangeOfNameForNothing) {
   EXPECT_LT(check.declared.excess, 1.05);
   EXPECT_LT(check.declared.error, 0.5);
   EXPECT_GE(check.sets, 2);
+}
+
+// A path that begins with much signal is drawn from where it begins.
+TEST_F(CardCheckTest, AcceptsAPathThatBeginsWithSignal) {
+  save(kVp, output_of("noise"));
+  json truth = card_of("noise", "vp");
+  truth["schedule"]["start"] = 0.6;  // SNR 0.9
+  const CardCheck check = run(truth);
+  EXPECT_NE(check.verdict, CardVerdict::wrong);
+  EXPECT_TRUE(std::isfinite(check.declared.error));
+  EXPECT_LT(check.declared.error, 0.9);
+}
+
+TEST_F(CardCheckTest, AcceptsScoresAndPathsThatEndBeforeTheData) {
+  save({"ve", "torch.ones_like(t)", "0.01 * torch.exp(8.517193 * (1.0 - t))", "torch.zeros_like(t)",
+        "torch.zeros_like(t)"},
+       "-E / sigma");
+  for (const bool denoise : {false, true}) {
+    json truth = card_of("score", "ve");
+    if (denoise) truth["schedule"]["denoise"] = true;
+    const CardCheck check = run(truth);
+    EXPECT_NE(check.verdict, CardVerdict::wrong) << denoise;
+    EXPECT_LT(check.declared.error, 0.5);
+  }
+  // Twice the noise is no small matter.
+  json wrong = card_of("score", "ve");
+  wrong["schedule"]["sigma_max"] = 100;
+  const CardCheck check = run(wrong);
+  EXPECT_NE(check.verdict, CardVerdict::fits);
+  EXPECT_EQ(check.others.front().change, "schedule.sigma_max 50");
+}
+
+// The betas of few levels, which no schedule of a thousand has.
+TEST_F(CardCheckTest, NamesTheBetasOfFewLevels) {
+  const SchedulePtr quadratic =
+      make_schedule("ddpm-quadratic:steps=50,beta_start=0.0001,beta_end=0.5");
+  // The network looks its alphas up, as it was trained.
+  std::string table = "[1.0";
+  for (int i = 0; i < 50; ++i)
+    table += fmt::format(", {:.9g}", quadratic->alpha(1 - (i + 1) / 50.));
+  table += "]";
+  const std::string logs = "torch.log(torch.tensor(" + table + "))";
+  const std::string alpha = "torch.exp(torch.lerp(" + logs +
+                            "[(t + 1.0).floor().to(torch.long).clamp(0, 50)], " + logs +
+                            "[(t + 2.0).floor().to(torch.long).clamp(0, 50)], "
+                            "t + 1.0 - (t + 1.0).floor()))";
+  save({"quadratic", alpha.c_str(), "torch.sqrt(1.0 - alpha * alpha + 1e-6)", "torch.zeros_like(t)",
+        "torch.zeros_like(t)"},
+       "E");
+  const json time = {{"convention", "index"}, {"levels", 50}};
+  json truth = {{"prediction", "noise"}, {"schedule", quadratic->describe()}, {"time", time}};
+  EXPECT_NE(run(truth).verdict, CardVerdict::wrong);
+  json wrong = truth;
+  wrong["schedule"] = {{"name", "ddpm-cosine"}, {"steps", 50}};
+  const CardCheck check = run(wrong);
+  EXPECT_NE(check.verdict, CardVerdict::fits);
+  EXPECT_NE(check.others.front().change.find("ddpm-quadratic"), std::string::npos)
+      << check.others.front().change;
+}
+
+// Reversed and scaled at once: two changes of one key, which no schedule explains better.
+TEST_F(CardCheckTest, NamesATimeThatIsReversedAndScaled) {
+  save(kFmOt, output_of("velocity"));
+  json wrong = card_of("velocity", "fm-ot");
+  wrong["time"] = {{"convention", "data-to-noise"}, {"scale", 1000}};
+  expect_caught(run(wrong), "time.convention \"noise-to-data\" with scale 1");
+}
+
+// Values outside the range: of a model that must be clipped, and of data on another scale.
+TEST_F(CardCheckTest, TriesAClipWhereValuesLieOutside) {
+  save(kVp, output_of("noise"));
+  json card = card_of("noise", "vp");
+  EXPECT_FALSE(run(card).clip.has_value());
+  card["value_range"] = {-0.2, 0.2};
+  const CardCheck check = run(card);
+  ASSERT_TRUE(check.clip.has_value());
+  EXPECT_LT(check.clip->gain, 0.98);  // the data is wider, and clipped it is denoised worse
+  EXPECT_GT(check.most, 0.5);
+  card["clip"] = true;
+  EXPECT_FALSE(run(card).clip.has_value());
+}
+
+TEST_F(CardCheckTest, SaysWhatItCannotTellApart) {
+  save(kVp, output_of("noise"));
+  const auto alike = like_the_card(run(card_of("noise", "vp")));
+  EXPECT_NE(std::find(alike.begin(), alike.end(), "schedule \"ddpm-linear\""), alike.end());
+}
+
+TEST_F(CardCheckTest, AFirstLookSaysWhatIsOdd) {
+  save(kFmOt, output_of("velocity"));
+  const auto looked = [&](const json& changes) {
+    json document = {{"format", "torchscript"},
+                     {"weights", "weights.pt"},
+                     {"sample_shape", {kDimension}},
+                     {"time", {{"convention", "noise-to-data"}}}};
+    document.merge_patch(changes);
+    const ModelCard card = parse_model_card(document.dump(), folder_.path() / "model.json");
+    return remarks(glance_at_samples(load_model(card), card.least, card.most, {}), card);
+  };
+  json card = card_of("velocity", "fm-ot");
+  card["value_range"] = {-2, 2};
+  EXPECT_TRUE(looked(card).empty());
+  card["value_range"] = {-0.1, 0.1};
+  ASSERT_EQ(looked(card).size(), 1U);
+  EXPECT_NE(looked(card)[0].find("clips (\"clip\")"), std::string::npos);
+  card["value_range"] = {-100, 100};
+  ASSERT_EQ(looked(card).size(), 1U);
+  EXPECT_NE(looked(card)[0].find("deviation"), std::string::npos);
 }
 
 TEST_F(CardCheckTest, DoubtsWhatDenoisesNothing) {

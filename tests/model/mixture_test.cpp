@@ -18,8 +18,8 @@ using testing::small_mixture;
 using testing::times;
 
 std::vector<Prediction> all_predictions() {
-  return {Prediction::velocity, Prediction::noise, Prediction::data, Prediction::v,
-          Prediction::edm};
+  return {Prediction::velocity, Prediction::noise, Prediction::data,
+          Prediction::v,        Prediction::edm,   Prediction::score};
 }
 
 // The posterior mean written out the slow way, in LibTorch operations.

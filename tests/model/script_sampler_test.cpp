@@ -64,7 +64,7 @@ class ScriptSampler : public ::testing::Test {
     if (!options.guidance.is_zero()) {
       model = guided_model(model, options.guidance, options.null_conditions);
     }
-    const torch::Tensor noise = torch::randn({kSampleCount, 4});
+    const torch::Tensor noise = torch::randn({kSampleCount, 4}).reshape(noise_shape());
     Conditions all = conditions;
     std::istringstream stream(script_sampler(solver(), *network, card_, options));
     torch::jit::Module module = torch::jit::load(stream);
@@ -78,6 +78,12 @@ class ScriptSampler : public ::testing::Test {
     const torch::Tensor found = module.forward(inputs).toTensor();
     EXPECT_EQ(found.scalar_type(), expected.scalar_type());
     return testing::relative_error(found, expected);
+  }
+
+  std::vector<int64_t> noise_shape() const {
+    std::vector<int64_t> shape = card_.sample_shape;
+    shape.insert(shape.begin(), kSampleCount);
+    return shape;
   }
 
   testing::TemporaryFolder temporary_;
@@ -106,6 +112,20 @@ TEST_F(ScriptSampler, DrawsTheSamplesOfEveryPredictionAndConvention) {
   EXPECT_LT(error({}), 1e-4);
 }
 
+TEST_F(ScriptSampler, ClipsTheGuidedDataPrediction) {
+  const Conditions null = {{"class", torch::tensor({3})}};
+  for (const Clip& clip : {Clip{-0.5, 0.4}, Clip{-0.5, 0.5, 0.6, 2}}) {
+    card_.clip = clip;
+    for (const auto& name : prediction_names()) {
+      card_.prediction = parse_prediction(name);
+      EXPECT_LT(error({}), 1e-4) << name;
+    }
+    card_.prediction = Prediction::noise;
+    EXPECT_LT(error({2.0, null}), 1e-4);
+    EXPECT_LT(error({parse_guidance("0-4", false, "w"), null}), 1e-4);
+  }
+}
+
 TEST_F(ScriptSampler, IsGuided) {
   const Conditions null = {{"class", torch::tensor({3})}};
   EXPECT_LT(error({2.0, null}), 1e-5);
@@ -115,6 +135,22 @@ TEST_F(ScriptSampler, IsGuided) {
   GuidanceWeight within = 2.0;
   parse_guidance_interval(within, "0.2,0.6", "interval");
   EXPECT_LT(error({within, null}), 1e-5);
+}
+
+TEST_F(ScriptSampler, CallsNetworksOfOtherForms) {
+  torch::jit::Module module("network");
+  module.define(R"(def forward(self, x, y, c):
+    s = torch.sin(y.to(x.dtype)).reshape([-1, 1, 1])
+    return torch.cat([torch.tanh(0.7 * x + s), x.exp() + c.sum()], 2)
+)");
+  module.save((temporary_.path() / "weights.pt").string());
+  card_.sample_shape = {2, 2};
+  card_.extra_channels = 2;
+  card_.channels_last = true;
+  card_.time = {TimeConvention::none};
+  const Conditions null = {{"class", torch::tensor({3})}};
+  EXPECT_LT(error({}), 1e-5);
+  EXPECT_LT(error({2.0, null}), 1e-5);
 }
 
 TEST_F(ScriptSampler, SaysWhatIsWrong) {

@@ -479,7 +479,7 @@ TEST_F(TorchScript, EveryDocumentedCardIsValid) {
     const std::string text = page.substr(at, page.find("```", at) - at);
     EXPECT_NO_THROW(parse_model_card(text, "model.json")) << text;
   }
-  EXPECT_EQ(found, 10);
+  EXPECT_EQ(found, 13);
 }
 
 TEST_F(TorchScript, RefusesImpossibleCombinations) {
@@ -531,6 +531,71 @@ def forward(self, x, time, y):
   json document = card("edm", {{"name", "edm"}}, {{"convention", "log-sigma"}});
   document["input_scaling"] = "edm";
   expect_same_samples(document, Prediction::edm, "karras", 1e-8);
+}
+
+// What comes behind the prediction is left out, in either layout.
+TEST_F(TorchScript, TakesThePredictionOutOfWhatTheNetworkReturns) {
+  json document = card("noise", kVp, {{"convention", "noise-to-data"}});
+  document.erase("conditions");
+  document["sample_shape"] = {2, 3, 4};
+  const auto x = torch::rand({5, 2, 3, 4}), t = torch::rand({5}, torch::kDouble);
+  save("def forward(self, x, time):\n    return torch.cat([2.0 * x, x.exp()], 1)\n");
+  expect_refused([&] { load(document, torch::kFloat)->predict(x, t, {}); }, "extra_channels");
+  document["extra_channels"] = 2;
+  EXPECT_TRUE(torch::equal(load(document, torch::kFloat)->predict(x, t, {}), 2 * x));
+
+  save(R"(
+def forward(self, x, time):
+    assert x.size(3) == 2
+    return torch.cat([2.0 * x, x[:, :, :, :1]], 3)
+)");
+  document["layout"] = "channels-last";
+  document["extra_channels"] = 1;
+  EXPECT_TRUE(torch::equal(load(document, torch::kFloat)->predict(x, t, {}), 2 * x));
+  document["layout"] = "channels";
+  expect_refused([&] { load(document); }, "layout");
+}
+
+TEST_F(TorchScript, CallsANetworkWithoutATime) {
+  save("def forward(self, x, y):\n    return 3.0 * x\n");
+  json document = card("data", {{"name", "edm"}, {"sigma_max", 10}}, {{"convention", "none"}});
+  const auto x = torch::rand({5, kDimension}), t = torch::rand({5}, torch::kDouble);
+  const Conditions given = {{"y", torch::zeros({5}, torch::kLong)}};
+  EXPECT_TRUE(torch::equal(load(document, torch::kFloat)->predict(x, t, given), 3 * x));
+  document["time"] = {{"convention", "noise-to-data"}};
+  expect_refused([&] { load(document); }, "takes 2 arguments");
+  document["time"] = {{"convention", "none"}, {"scale", 2}};
+  expect_refused([&] { load(document); }, "takes no time");
+}
+
+// The time of a part of a path is that of the whole.
+TEST_F(TorchScript, APartOfAPathCountsTimeAsTheWhole) {
+  save(vp_forward("1.0 - time", "-E / sigma"), torch::kDouble);
+  const json whole = card("score", kVp, {{"convention", "noise-to-data"}});
+  json part = whole;
+  part["schedule"]["start"] = 0.1;
+  part["schedule"]["end"] = 0.9;
+  const auto x = torch::rand({3, kDimension}, torch::kDouble);
+  const Conditions given = {{"y", torch::zeros({3}, torch::kLong)}};
+  for (const double t : {0.0, 0.25, 1.0}) {
+    EXPECT_LT(relative_error(load(part)->predict(x, testing::times(3, t), given),
+                             load(whole)->predict(x, testing::times(3, 0.1 + 0.8 * t), given)),
+              1e-12);
+  }
+  expect_same_samples(part, Prediction::score, "uniform-t", 1e-9);
+}
+
+TEST_F(TorchScript, ACardsClipIsThatOfItsField) {
+  save(vp_forward("1.0 - time", "E"), torch::kDouble);
+  json document = card("eps", kVp, {{"convention", "noise-to-data"}});
+  document["value_range"] = {-0.3, 0.2};
+  document["clip"] = true;
+  const ModelPtr model = load(document);
+  EXPECT_EQ(model->prediction(), Prediction::data);
+  const auto data =
+      model->predict(3 * torch::randn({8, kDimension}, torch::kDouble), testing::times(8, 0.3), {});
+  EXPECT_EQ(data.max().item<double>(), 0.2);
+  EXPECT_EQ(data.min().item<double>(), -0.3);
 }
 
 TEST_F(TorchScript, EncodesToScaledAndShiftedLatents) {

@@ -20,7 +20,7 @@ double state_at(const Schedule& schedule, double t) {
 }
 
 constexpr Prediction kEvery[] = {Prediction::velocity, Prediction::noise, Prediction::data,
-                                 Prediction::v, Prediction::edm};
+                                 Prediction::v,        Prediction::edm,   Prediction::score};
 
 TEST(Conversion, OnTheFmOtPathTheVelocityOfEveryModelIsDataMinusNoise) {
   const SchedulePtr straight = fm_ot_schedule();

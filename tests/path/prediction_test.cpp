@@ -11,8 +11,8 @@ namespace bespoke {
 namespace {
 
 std::vector<Prediction> all_predictions() {
-  return {Prediction::velocity, Prediction::noise, Prediction::data, Prediction::v,
-          Prediction::edm};
+  return {Prediction::velocity, Prediction::noise, Prediction::data,
+          Prediction::v,        Prediction::edm,   Prediction::score};
 }
 
 double apply(const Affine<double>& a, double x, double f) { return a.state * x + a.output * f; }
@@ -112,7 +112,40 @@ TEST(Prediction, JetsCarryTheDerivativesOfTheCoefficients) {
 
 TEST(Prediction, NamesParse) {
   for (const auto& name : prediction_names()) EXPECT_EQ(to_string(parse_prediction(name)), name);
-  EXPECT_THROW(parse_prediction("epsilon"), Error);
+  EXPECT_THROW(parse_prediction("epsilo"), Error);
+}
+
+TEST(Prediction, TakesTheNamesOfOthers) {
+  EXPECT_EQ(parse_prediction("eps"), Prediction::noise);
+  EXPECT_EQ(parse_prediction("epsilon"), Prediction::noise);
+  EXPECT_EQ(parse_prediction("x0"), Prediction::data);
+  EXPECT_EQ(parse_prediction("sample"), Prediction::data);
+  EXPECT_EQ(parse_prediction("v_prediction"), Prediction::v);
+  EXPECT_EQ(parse_prediction("flow"), Prediction::velocity);
+}
+
+// A score is the gradient of the log-density: of N(0, 1) data on any path, -x / (alpha^2 +
+// sigma^2).
+TEST(Prediction, TheScoreOfAGaussianGivesItsDataAndNoise) {
+  for (const auto& name : {"vp", "edm", "ve", "ve-power", "fm-ot"}) {
+    const SchedulePtr schedule = make_schedule(name);
+    const SchedulePoint p = schedule->at(0.6);
+    const double x = 0.7, variance = p.alpha * p.alpha + p.sigma * p.sigma;
+    const double score = -x / variance;
+    EXPECT_NEAR(apply(data_from(Prediction::score, p), x, score), p.alpha * x / variance, 1e-12);
+    EXPECT_NEAR(apply(noise_from(Prediction::score, p), x, score), p.sigma * x / variance, 1e-12);
+  }
+}
+
+// Beyond the last time at which a network is asked, nothing is.
+TEST(Prediction, NoModelIsAskedDuringTheFinalDenoisingStep) {
+  const SchedulePtr path = make_schedule("ve:denoise=1");
+  for (const Prediction prediction : all_predictions()) {
+    for (const double t : {path->last_time(), 0.995, 1.0}) {
+      EXPECT_EQ(safe_time(prediction, *path, t, 1e-4), path->last_time());
+      EXPECT_EQ(safe_velocity_time(prediction, *path, t, 1e-4), path->last_time());
+    }
+  }
 }
 
 }  // namespace

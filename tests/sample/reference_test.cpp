@@ -35,14 +35,18 @@ ReferenceOptions with_tolerance(double tolerance) {
 }
 
 std::vector<Prediction> all_predictions() {
-  return {Prediction::velocity, Prediction::noise, Prediction::data, Prediction::v,
-          Prediction::edm};
+  return {Prediction::velocity, Prediction::noise, Prediction::data,
+          Prediction::v,        Prediction::edm,   Prediction::score};
 }
 
-// x(1) of a single Gaussian N(m, s^2): m + (x_0 - alpha_0 m) s / sqrt(v_0).
-torch::Tensor gaussian_flow(const Schedule& schedule, const torch::Tensor& x0, double m, double s) {
-  const double a0 = schedule.alpha(0), s0 = schedule.sigma(0);
-  return m + (x0 - a0 * m) * s / std::sqrt(a0 * a0 * s * s + s0 * s0);
+// x(t) of a single Gaussian N(m, s^2): alpha m + (x_0 - alpha_0 m) sqrt(v / v_0).
+torch::Tensor gaussian_flow(const Schedule& schedule, const torch::Tensor& x0, double m, double s,
+                            double t = 1) {
+  const auto variance = [&](double time) {
+    return std::pow(schedule.alpha(time) * s, 2) + std::pow(schedule.sigma(time), 2);
+  };
+  return schedule.alpha(t) * m +
+         (x0 - schedule.alpha(0) * m) * std::sqrt(variance(t) / variance(0));
 }
 
 TEST(Reference, IntegratesPolynomialsExactly) {
@@ -110,6 +114,38 @@ TEST(Reference, FollowsTheGaussianFlowForEveryScheduleAndPrediction) {
           << entry.name << " " << to_string(prediction);
       EXPECT_LT(result.evaluations.max().item<int64_t>(), 3000)
           << entry.name << " " << to_string(prediction);
+    }
+  }
+}
+
+// A path that ends before the data is followed to its end, and one with a final denoising step has
+// the data prediction made there.
+TEST(Reference, EndsWhereThePathDoes) {
+  const double m = 0.4, s = 0.3;
+  const Mixture gaussian{torch::full({1, 3}, m, torch::kDouble), {s}, {1}, {}};
+  for (const std::string name : {"ve:sigma_min=0.1", "edm:sigma_min=0.1", "vp:start=0.4,end=0.95",
+                                 "cosine:start=0.3,end=0.9", "fm-ot:end=0.8"}) {
+    for (const Prediction prediction : all_predictions()) {
+      const SchedulePtr path = make_schedule(name);
+      const ModelPtr model = mixture_model(gaussian, path, prediction);
+      const auto x0 = testing::starting_noise(*model, 5);
+      EXPECT_LT((reference(model, x0, {}, with_tolerance(1e-8)).x - gaussian_flow(*path, x0, m, s))
+                    .abs()
+                    .max()
+                    .item<double>(),
+                3e-7)
+          << name << " " << to_string(prediction);
+
+      const SchedulePtr denoised = make_schedule(name + ",denoise=1");
+      const ModelPtr other = mixture_model(gaussian, denoised, prediction);
+      const double last = denoised->last_time();
+      const auto x = gaussian_flow(*denoised, x0, m, s, last);
+      const double a = denoised->alpha(last), sigma = denoised->sigma(last);
+      const auto data = m + a * s * s / (a * a * s * s + sigma * sigma) * (x - a * m);
+      EXPECT_LT(
+          (reference(other, x0, {}, with_tolerance(1e-8)).x - data).abs().max().item<double>(),
+          3e-7)
+          << name << " " << to_string(prediction);
     }
   }
 }

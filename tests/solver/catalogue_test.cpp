@@ -118,6 +118,24 @@ TEST(Catalogue, ConvergesInTheCoordinatesOfAnySchedule) {
   }
 }
 
+// In other coordinates too a solver ends where the model's path does.
+TEST(Catalogue, OtherCoordinatesEndWithThePath) {
+  const auto mixture = testing::plain_mixture({4, 3, 0, 0.6, 0.4, 0.8});
+  for (const auto& name : {"ve:sigma_min=0.3", "vp:end=0.8", "fm-ot:end=0.8"}) {
+    const SchedulePtr schedule = make_schedule(name);
+    const auto field = testing::mixture_field(mixture, schedule, Prediction::noise);
+    const auto x0 = testing::starting_noise(*schedule, 4, mixture.dimension);
+    const auto truth = testing::exact_flow(mixture, *schedule, x0, 0, 1);
+    for (const auto& via : {fm_ot_schedule(), cosine_schedule()}) {
+      const NsSolver solver = make_solver_via(find_solver("midpoint"), {256, schedule, ""}, via);
+      EXPECT_NEAR(solver.times.back(), 1, 1e-12);
+      EXPECT_LT(testing::relative_error(testing::run(solver, field, x0), truth),
+                2 * solver.times[0] + 4e-3)
+          << name << " via " << via->name();
+    }
+  }
+}
+
 TEST(Catalogue, AnyTableauAndAnyRuleMakeAnEntry) {
   const SchedulePtr fm = fm_ot_schedule();
   // Heun's third-order method, and Adams-Bashforth 2 as a stationary rule.

@@ -12,6 +12,7 @@
 #include "bespoke/base/text.h"
 #include "bespoke/solver/c_header.h"
 #include "bespoke/solver/catalogue.h"
+#include "bespoke/solver/imported_solver.h"
 #include "plain_field.h"
 #include "refusal.h"
 
@@ -141,6 +142,27 @@ TEST(ExportedText, ADiffusersConfigHoldsEverySolver) {
   EXPECT_NE(refused(Prediction::noise, vp_schedule()).find("schedule vp"), std::string::npos);
   EXPECT_NE(refused(Prediction::edm, make_schedule("ddpm-linear")).find("edm predictions"),
             std::string::npos);
+}
+
+// What clips says so, to readers who know of it, and is refused where it would be left out.
+TEST(ExportedText, AClipIsKeptOrRefused) {
+  SolverFile file = two_solvers();
+  EXPECT_EQ(json::parse(sigmas_text(file))["version"], 1);
+  file.field.clip = Clip{-1, 1};
+  const json document = json::parse(sigmas_text(file));
+  EXPECT_EQ(document["version"], 2);
+  EXPECT_EQ(import_solvers(document, "sigmas").field.clip, file.field.clip);
+  EXPECT_NE(markdown_text(file).find("data clipped to [-1, 1]"), std::string::npos);
+  EXPECT_NE(latex_text(file).find("data clipped to [-1, 1]"), std::string::npos);
+  EXPECT_NE(testing::refusal([&] { diffusers_config_text(file); }).find("does not clip"),
+            std::string::npos);
+  EXPECT_NE(c_header(file.only(3)).find("_clip[2] = {-1, 1}"), std::string::npos);
+  file.field.clip = Clip{-1, 1, 0.99, 2};
+  EXPECT_NE(testing::refusal([&] { c_header(file.only(3)); }).find("torchscript"),
+            std::string::npos);
+  file = two_solvers();
+  file.field.schedule = make_schedule("ddpm-linear:end=0.9");
+  EXPECT_NE(testing::refusal([&] { diffusers_config_text(file); }).find("part"), std::string::npos);
 }
 
 TEST(CHeader, SaysWhatTheNetworkIsGiven) {

@@ -21,8 +21,8 @@ constexpr size_t kCount = 3;
 const double kMargin = safe_margin(double{std::numeric_limits<float>::epsilon()});
 
 std::vector<Prediction> every_prediction() {
-  return {Prediction::velocity, Prediction::noise, Prediction::data, Prediction::v,
-          Prediction::edm};
+  return {Prediction::velocity, Prediction::noise, Prediction::data,
+          Prediction::v,        Prediction::edm,   Prediction::score};
 }
 
 // The loop of whoever runs a lowered solver: nothing but the numbers and the function.

@@ -71,6 +71,17 @@ void expect_refused_after(const std::function<void(json&)>& change, const std::s
   expect_refused(document.dump(), expected);
 }
 
+TEST(SolverFile, KeepsWhatIsClipped) {
+  SolverFile file = example();
+  EXPECT_EQ(to_json_text(file).find("clip"), std::string::npos);
+  EXPECT_EQ(file.field.stepped_with(), Prediction::noise);
+  for (const Clip& clip : {Clip{-1, 1}, Clip{-2, 2, 0.995, 3}}) {
+    file.field.clip = clip;
+    EXPECT_EQ(file.field.stepped_with(), Prediction::data);
+    EXPECT_EQ(parse_solver_file(to_json_text(file), "file").field.clip, clip);
+  }
+}
+
 TEST(SolverFile, RoundTripsExactly) {
   const SolverFile file = example();
   const SolverFile copy = parse_solver_file(to_json_text(file), "copy");
@@ -283,7 +294,7 @@ TEST(SolverFile, RefusesEachWayAFileCanBeWrong) {
   expect_refused_after([](json& d) { d["version"] = 3; }, "newer bespoke");
   expect_refused_after([](json& d) { d["version"] = 0; }, "unknown file version");
   expect_refused_after([](json& d) { d["version"] = 1.5; }, "unknown file version");
-  expect_refused_after([](json& d) { d["field"]["prediction"] = "epsilon"; }, "unknown prediction");
+  expect_refused_after([](json& d) { d["field"]["prediction"] = "epsilo"; }, "unknown prediction");
   expect_refused_after(
       [](json& d) {
         d["field"]["schedule"] = {{"name", "vpp"}};

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,13 @@ struct ScoredCard {
   double excess;
   double deviation;  // of the samples it draws, or of the real ones
   double outside;    // fraction of their values outside the card's range
+  bool drew = true;  // a set of its own; where it did not, the three above are nothing
+};
+
+// What becomes of the samples if the data prediction is clipped to the card's range.
+struct ClipTrial {
+  double deviation;  // of the samples
+  double gain;       // the error under the card over that with the clip, on all sets
 };
 
 struct CardCheckOptions {
@@ -56,9 +64,36 @@ struct CardCheck {
   // The error under the card over that under the best other, geometric means: over all sets that
   // count, and on the set where it is least.
   double gain = 1, least_gain = 1;
+  // Where most of the values of its samples lie: 99 % of them.
+  double least = 0, most = 0;
+  // Tried where many of them lie outside the card's range and the card does not clip.
+  std::optional<ClipTrial> clip;
 };
+
+// Changes that denoise as well as the card itself, to within what the check can see.
+std::vector<std::string> like_the_card(const CardCheck& check);
 
 CardCheck check_card(const NetworkPtr& network, const ModelCard& card,
                      const CardCheckOptions& options);
+
+// The short form of the check, before work that takes long: a few of the model's own samples,
+// roughly drawn.
+struct SampleGlance {
+  bool diverged = false;
+  double deviation = 0;  // of their values
+  double outside = 0;    // fraction of them outside [least, most]
+};
+struct GlanceOptions {
+  int64_t count = 4;
+  int64_t batch = 64;
+  uint64_t seed = 0;
+  torch::Device device = torch::kCPU;
+  Conditions conditions = {};  // of the samples
+};
+// Costs 12 evaluations a sample.
+SampleGlance glance_at_samples(const ModelPtr& model, double least, double most,
+                               const GlanceOptions& options);
+// What is odd about them and what to do, a sentence each; nothing where all is as it should be.
+std::vector<std::string> remarks(const SampleGlance& glance, const ModelCard& card);
 
 }  // namespace bespoke

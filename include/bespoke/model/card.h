@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "bespoke/path/clip.h"
 #include "bespoke/path/network_input.h"
 #include "bespoke/path/prediction.h"
 #include "bespoke/path/schedule.h"
@@ -66,6 +67,9 @@ struct ModelCard {
   SchedulePtr schedule;
   TimeCard time;
   InputScaling input_scaling = InputScaling::none;
+  std::optional<Clip> clip;    // what the model's sampler does to the data prediction
+  int64_t extra_channels = 0;  // that the network returns behind the prediction's
+  bool channels_last = false;  // the network is called on [batch, ..., channels]
   std::vector<ConditionCard> conditions;
   std::optional<DecoderCard> decoder;  // of a latent model
   std::optional<EncoderCard> encoder;  // of a model that fills gaps
@@ -77,6 +81,9 @@ struct ModelCard {
 // Checks every key; a mistake is one sentence that names the key.
 ModelCard parse_model_card(const std::string& text, const std::filesystem::path& path);
 ModelCard read_model_card(const std::filesystem::path& path);
+
+// What the network returns for a sample: the sizes behind the batch.
+std::vector<int64_t> returned_shape(const ModelCard& card);
 
 // What the keys allow alone but not together: empty, or the key and what is wrong with it.
 std::string combination_problem(const ModelCard& card);

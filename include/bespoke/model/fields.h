@@ -13,6 +13,11 @@ namespace bespoke {
 // are one expanded value f is called once.
 torch::Tensor time_function(const torch::Tensor& t, const std::function<Jet(double)>& f);
 
+// state * x + output * f with a weight of each for every sample, [batch] float64 on the CPU, in x's
+// precision; differentiable.
+torch::Tensor apply_affine(const torch::Tensor& state, const torch::Tensor& output,
+                           const torch::Tensor& x, const torch::Tensor& f);
+
 // The velocity of a model on its own path: u = alpha' D + sigma' E, from whatever it predicts.
 // At an end where the prediction does not determine u (see safe_time) it is taken a hair inside.
 class VelocityField : public Field {

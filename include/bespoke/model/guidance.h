@@ -18,6 +18,8 @@ namespace bespoke {
 //
 // Over a range each sample has its own w, the condition kGuidanceCondition: [batch] float64.
 //
+// A clipped model is guided first and clipped then.
+//
 // predict_parts gives f(x | y) and f(x | y) - f(x | null), to be weighed by a solver that guides
 // itself; w has no part in them.
 ModelPtr guided_model(ModelPtr model, GuidanceWeight weight, Conditions null_conditions);

@@ -50,8 +50,8 @@ struct NetworkHabits {
 NetworkHabits network_habits(const LoadedNetwork& network);
 
 // The network as a card declares it, called as forward(x, time, condition ...) with the conditions
-// in the order of the card. Where the network has gradients, differentiable in x and, unless the
-// card asks for integer times, in t.
+// in the order of the card, and clipped where the card says so. Where the network has gradients,
+// differentiable in x and, unless the card asks for integer times, in t.
 ModelPtr network_model(NetworkPtr network, const ModelCard& card);
 
 // Both in one.

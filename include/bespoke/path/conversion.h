@@ -20,6 +20,14 @@ struct ModelCall {
 // The velocity on the model's own path at time t.
 ModelCall velocity_call(Prediction prediction, const Schedule& schedule, double t, double margin);
 
+// The data prediction at time t: the model is asked at `time` about x, and with its output f it is
+// data.state * x + data.output * f. What a clip acts on.
+struct DataCall {
+  double time;
+  Affine<double> data;
+};
+DataCall data_call(Prediction prediction, const Schedule& schedule, double t, double margin);
+
 // The velocity at time r on the path `to`; `transform` is schedule_change(schedule, to).
 ModelCall rescheduled_call(Prediction prediction, const Schedule& schedule,
                            const ScaleTime& transform, const Schedule& to, double r, double margin);

@@ -17,6 +17,7 @@ enum class TimeConvention {
   index,          // N (1 - t) - 1: the index of N discrete levels, fractional in between
   sigma,          // sigma / alpha
   log_sigma,      // log(sigma / alpha) / 4, EDM's c_noise
+  none,           // it takes no time
 };
 
 struct TimeCard {

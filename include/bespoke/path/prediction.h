@@ -10,11 +10,13 @@ namespace bespoke {
 // What a model's output is, on the path x = alpha x_1 + sigma eps:
 //   velocity  u = alpha' D + sigma' E          noise  E = E[eps | x]        data  D = E[x_1 | x]
 //   v         alpha E - sigma D                edm    F, with D = c_skip x/alpha + c_out F
+//   score     -E / sigma, the gradient of the log-density of x
 // D and E always satisfy x = alpha D + sigma E, so each is an affine function of x and any other.
-enum class Prediction { velocity, noise, data, v, edm };
+enum class Prediction { velocity, noise, data, v, edm, score };
 
 const std::vector<std::string>& prediction_names();
 std::string to_string(Prediction prediction);
+// Takes the names of other tools too: eps, epsilon, x0, sample, v_prediction, flow.
 Prediction parse_prediction(const std::string& name);
 
 // The deviation of the data that EDM's preconditioning assumes.
@@ -43,8 +45,9 @@ DataNoise<T> output_in_terms_of_data_and_noise(Prediction prediction, const Basi
 
 // The nearest time at which D and E can be computed from the prediction. A noise prediction
 // says nothing of the data where alpha = 0, a data prediction nothing of the noise where
-// sigma = 0, and a velocity is infinite where sigma' is (VP at t = 1); there the conversion is
-// taken a hair inside, at snr = margin or 1 / margin.
+// sigma = 0, a score is infinite there, and a velocity where sigma' is (VP at t = 1); there the
+// conversion is taken a hair inside, at snr = margin or 1 / margin. Nor is any model asked beyond
+// its path's last_time.
 double safe_time(Prediction prediction, const Schedule& schedule, double t, double margin);
 
 // The same for the velocity, which is infinite wherever sigma' is, whatever the prediction.

@@ -26,6 +26,9 @@ using SchedulePoint = BasicPoint<double>;
 
 // A noise schedule on t in [0, 1], 0 = noise, 1 = data, with rising signal-to-noise ratio.
 // All in float64. A new schedule is one class and one row of the registry in schedule.cpp.
+//
+// Samples are drawn from t = 0, whatever signal there is, to t = 1, where alpha = 1 and sigma = 0
+// unless the path ends before the data.
 class Schedule {
  public:
   virtual ~Schedule() = default;
@@ -40,6 +43,12 @@ class Schedule {
 
   // The time with this log-SNR, clipped to [0, 1] outside the schedule's range; takes +-infinity.
   virtual double time_at_lambda(double lambda) const = 0;
+
+  // The last time the network is asked at. Beyond it, where it is not 1, its data prediction there
+  // is held: a final denoising step.
+  virtual double last_time() const { return 1; }
+  // t on the whole path that the network was trained on, of which this may be a part.
+  virtual Jet trained_time(double t) const { return Jet::variable(t); }
 
   // Standard deviation of the noise a sampler starts from at t = 0.
   virtual double source_std() const { return 1; }
@@ -61,11 +70,25 @@ using SchedulePtr = std::shared_ptr<const Schedule>;
 SchedulePtr fm_ot_schedule();                            // alpha = t, sigma = 1 - t
 SchedulePtr cosine_schedule();                           // alpha = sin(pi t / 2)
 SchedulePtr vp_schedule(double B = 20, double b = 0.1);  // alpha = xi(1 - t)
-SchedulePtr edm_schedule(double sigma_max = 80);         // alpha = 1, sigma = sigma_max (1 - t)
+// alpha = 1, sigma from sigma_max to sigma_min, linear in t.
+SchedulePtr edm_schedule(double sigma_max = 80, double sigma_min = 0);
+// alpha = 1, sigma from sigma_max to sigma_min, linear in its logarithm.
+SchedulePtr ve_schedule(double sigma_min = 0.01, double sigma_max = 50);
+// alpha = 1, sigma^2 = (base^(2 - 2 t) - 1) / (2 log base): dx = base^s dw from the data at s = 0.
+SchedulePtr ve_power_schedule(double base = 25);
 
 // Discrete diffusion with N levels, given as the products of (1 - beta) up to each index, from
 // least to most noise. Index i sits at t = 1 - (i + 1) / N; log alpha is linear in between.
 SchedulePtr table_schedule(const std::vector<double>& alphas_cumprod);
+
+// The same from the products of (1 - beta), rescaled so that the last level is pure noise and the
+// first is as it was: zero terminal SNR.
+std::vector<double> with_zero_terminal_snr(std::vector<double> alphas_cumprod);
+
+// Part of a path, from one of its times to another, run through while t goes from 0 to 1. Where
+// `denoise`, it then goes on to the data by one step with the data prediction made at its end.
+SchedulePtr part_of(SchedulePtr whole, double start, double end, bool denoise);
+bool is_part(const Schedule& schedule);
 
 // N of a discrete schedule, 0 of a continuous one.
 int64_t discrete_levels(const Schedule& schedule);
@@ -83,6 +106,7 @@ struct ScheduleEntry {
 const std::vector<ScheduleEntry>& schedule_registry();
 
 // From what users type, "vp", "vp:B=20,b=0.1" or "table:FILE" (numbers, as JSON or plain text).
+// Every schedule takes start, end and denoise (0 or 1) too, which make it a part.
 SchedulePtr make_schedule(const std::string& text);
 SchedulePtr schedule_from_json(const nlohmann::json& description);
 

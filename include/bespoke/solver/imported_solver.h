@@ -15,10 +15,12 @@ namespace bespoke {
 // What a description calls itself where it does; `export` to sigmas writes such a one.
 constexpr char kStepsFormat[] = "bespoke-steps";
 constexpr int kStepsVersion = 1;
+// Of one that clips, so that readers which know nothing of clips refuse it.
+constexpr int kClipVersion = 2;
 
 // What coefficients are multiplied onto: a prediction, or the slope d = dy / dsigma of the space of
 // sigmas, (y - D) / sigma.
-enum class Term { velocity, noise, data, v, edm, slope };
+enum class Term { velocity, noise, data, v, edm, score, slope };
 const std::vector<std::string>& term_names();
 
 // The states that coefficients are multiplied onto: x, or y = x / alpha (x on a flow path), which

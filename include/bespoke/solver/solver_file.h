@@ -2,9 +2,11 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "bespoke/path/clip.h"
 #include "bespoke/path/guidance_weight.h"
 #include "bespoke/path/prediction.h"
 #include "bespoke/path/schedule.h"
@@ -22,6 +24,12 @@ struct FieldDescription {
   // How the network counts time and scales its input, as its card says it; null where unknown. Only
   // programs that call the network themselves need it.
   nlohmann::json time = nullptr;
+  // What is done to the data prediction at every evaluation. What the network itself returns is
+  // then `prediction`, and what the field is made of the clipped data.
+  std::optional<Clip> clip = {};
+
+  // What a solver on outputs is lowered to.
+  Prediction stepped_with() const { return clip ? Prediction::data : prediction; }
 };
 
 // What the provenance of a file calls its maker where that is the catalogue.
