@@ -11,6 +11,7 @@ D changes about evenly in it, and both ends are finite.
 
 from __future__ import annotations
 
+import math
 from typing import List, NamedTuple, Sequence, Tuple
 
 import numpy as np
@@ -37,9 +38,14 @@ def warped(alpha: float, sigma: float) -> float:
     return root_alpha / (root_alpha + root_sigma)
 
 
+def warped_log_snr(log_snr: float) -> float:
+    """w where log(alpha / sigma) is this."""
+    return 1 / (1 + math.exp(-log_snr / STRETCH))
+
+
 def log_snr_of_warped(w: float) -> float:
     """log(alpha / sigma) where w is this."""
-    return STRETCH * (np.log(w) - np.log1p(-w))
+    return STRETCH * (math.log(w) - math.log1p(-w))
 
 
 def step_weights(start: Node, end: Node, known: Sequence[Node]) -> Tuple[float, List[float]]:

@@ -14,8 +14,8 @@ from typing import (Any, Callable, Dict, Generator, List, NamedTuple, Optional, 
 import numpy as np
 
 from bespoke.errors import DivergedError, Error
-from bespoke.exponential import Node, log_snr_of_warped, step_weights
-from bespoke.stepwise import (SMOOTHING, LinearModel, Step, Wanted, combined, fitted_steps,
+from bespoke.exponential import Node, log_snr_of_warped, step_weights, warped_log_snr
+from bespoke.stepwise import (LinearModel, Step, Wanted, combined, fitted_steps,
                               weighted_step)
 
 Lesson = Generator[Wanted, np.ndarray, np.ndarray]
@@ -28,6 +28,7 @@ _LOWEST, _HIGHEST = -6.0, 6.0  # log-SNR of its evaluations, where the path has 
 
 MOST_SAMPLES = 8  # to learn from: more gain nothing
 _WORTH = 0.25  # decibels that another lesson must promise
+_BETWEEN_SAMPLES = 2.5  # decibels by which estimates from one sample were seen to be off
 _PARTS = 4  # along each axis of an image, to leave out
 _LEAST_TO_SPLIT = 256  # numbers in a sample
 
@@ -80,7 +81,7 @@ def reference_times(schedule: Any, rounding: Rounding, count: int = REFERENCE) -
     """Where the samples are drawn by `count` evaluations, or fewer where times are rounded."""
     first = schedule.log_snr(0.0)
     from_noise = first < _LOWEST - 0.5
-    low, high = (1 / (1 + math.exp(-value / 2)) for value in (max(first, _LOWEST), _HIGHEST))
+    low, high = (warped_log_snr(value) for value in (max(first, _LOWEST), _HIGHEST))
     inner = [schedule.time_at_log_snr(log_snr_of_warped(w))
              for w in np.linspace(low, high, count - from_noise)]
     times = [0.0, *inner[not from_noise:]]
@@ -200,7 +201,7 @@ class Quality(NamedTuple):
     """How near a learnt solver comes, in decibels of PSNR, with a standard error.
 
     Measured on samples that it had not seen, or, as long as there was only one lesson, estimated by
-    leaving out parts of the samples from the last step's fit.
+    leaving out parts of the sample, or samples, from the fit of each step.
     """
 
     decibels: float
@@ -236,27 +237,39 @@ class Learnt(NamedTuple):
         """With this peak-to-peak range of the data."""
         errors = np.array(self.errors) if self.errors else self._left_out()
         decibels = 10 * np.log10(peak ** 2 / np.maximum(errors, 1e-30))
-        spread = float(decibels.std(ddof=1)) if len(decibels) > 1 else 3.0
+        mean = float(decibels.mean() if self.errors else 10 * np.log10(peak ** 2 / errors.mean()))
+        spread = float(decibels.std(ddof=1)) if len(decibels) > 1 else _BETWEEN_SAMPLES
+        error = spread / math.sqrt(len(decibels))
         if self.errors:
-            return Quality(float(decibels.mean()), spread / math.sqrt(len(decibels)), True)
-        # Parts of one sample are no independent samples, which differ by about 1 dB.
-        return Quality(10 * math.log10(peak ** 2 / float(errors.mean())),
-                       math.hypot(spread / math.sqrt(len(decibels)), 1.0), False)
+            return Quality(mean, error, True)
+        # Parts of a sample are more alike than samples are.
+        return Quality(mean, math.hypot(error, _BETWEEN_SAMPLES / math.sqrt(self.samples)), False)
 
     def _left_out(self) -> np.ndarray:
-        model = self.steps[0][-1].beside([lesson[-1] for lesson in self.steps[1:]])
-        parts = self.parts if self.samples == 1 else 1
-        model = model if parts > 1 else model.joined(self.parts)
-        count = len(model.squares)
-        if count == 1:
-            return model.errors(self.rows[-1]) / model.size
-        errors = []
-        for k in range(count):
-            keep = np.arange(count) != k
-            others = LinearModel(model.squares[keep], model.products[keep], model.grams[keep],
-                                 model.size)
-            errors.append(model.errors(weighted_step(others))[k] / model.size)
-        return np.array(errors)
+        """Mean squares of parts, or samples, that a step was not fitted to; of the worst step.
+
+        Each step is judged at the solver's own states, so an early one that misses much tells of
+        samples for which later ones cannot make up.
+        """
+        steps = [self.steps[0][i].beside([lesson[i] for lesson in self.steps[1:]])
+                 for i in range(self.nfe)]
+        if self.samples > 1:
+            steps = [step.joined(self.parts) for step in steps]
+        return max((_without_each(step) for step in steps), key=lambda errors: errors.mean())
+
+
+def _without_each(model: LinearModel) -> np.ndarray:
+    """The mean square of each group, by a step fitted to the others."""
+    count = len(model.squares)
+    if count == 1:
+        return model.errors(weighted_step(model)) / model.size
+    errors = []
+    for k in range(count):
+        keep = np.arange(count) != k
+        others = LinearModel(model.squares[keep], model.products[keep], model.grams[keep],
+                             model.size)
+        errors.append(model.errors(weighted_step(others))[k] / model.size)
+    return np.array(errors)
 
 
 class Learner:

@@ -30,6 +30,7 @@ from bespoke.learning import MOST_SAMPLES, REFERENCE, Learner, Quality, Rounding
 from bespoke.sampler import learnt_line, lesson_line, nearest, solver_of, told
 
 SERVED = 1.0  # how far guidance may move from where a solver was learnt
+OWN_KEYS = ("steps", "reference", "samples", "quiet", "_class_name")
 DISCRETE = {"linear": "ddpm-linear", "scaled_linear": "ddpm-scaled-linear",
             "squaredcos_cap_v2": "ddpm-cosine"}
 
@@ -144,8 +145,9 @@ class LearningScheduler(SchedulerMixin, ConfigMixin):
         solvers = [solver_of(learnt, self._field, learnt.quality(pupil.peak))
                    for learnt in pupil.learner.learnt.values()]
         clip = self._field.clip
+        config = {key: value for key, value in self.config.items() if key not in OWN_KEYS}
         return BespokeScheduler.from_solvers(
-            solvers, self.config, guidance_range=None if guidance is None else
+            solvers, config, guidance_range=None if guidance is None else
             (guidance - SERVED, guidance + SERVED), clip=None if clip is None else clip.describe())
 
     def save_pretrained(self, *arguments: Any, **keywords: Any) -> Any:
