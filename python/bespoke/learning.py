@@ -237,7 +237,9 @@ class Learnt(NamedTuple):
         """With this peak-to-peak range of the data."""
         errors = np.array(self.errors) if self.errors else self._left_out()
         decibels = 10 * np.log10(peak ** 2 / np.maximum(errors, 1e-30))
-        mean = float(decibels.mean() if self.errors else 10 * np.log10(peak ** 2 / errors.mean()))
+        # Parts of one sample add up to it; samples are judged each by itself.
+        parted = not self.errors and self.samples == 1
+        mean = float(10 * np.log10(peak ** 2 / errors.mean()) if parted else decibels.mean())
         spread = float(decibels.std(ddof=1)) if len(decibels) > 1 else _BETWEEN_SAMPLES
         error = spread / math.sqrt(len(decibels))
         if self.errors:
@@ -255,7 +257,8 @@ class Learnt(NamedTuple):
                  for i in range(self.nfe)]
         if self.samples > 1:
             steps = [step.joined(self.parts) for step in steps]
-        return max((_without_each(step) for step in steps), key=lambda errors: errors.mean())
+        return max((_without_each(step) for step in steps),
+                   key=lambda errors: float(np.log(errors).mean()))
 
 
 def _without_each(model: LinearModel) -> np.ndarray:
@@ -389,7 +392,7 @@ class Learner:
 
 def checked_steps(steps: Union[int, Sequence[int]]) -> List[int]:
     """Numbers of evaluations, rising."""
-    given = [steps] if isinstance(steps, (int, np.integer)) else list(steps)
+    given = list(steps) if isinstance(steps, (list, tuple, range, set)) else [steps]
     for nfe in given:
         if isinstance(nfe, bool) or not isinstance(nfe, (int, np.integer)) or not 2 <= nfe <= 64:
             raise Error(f"steps are whole numbers from 2 to 64, found {nfe!r}")

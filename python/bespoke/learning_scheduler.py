@@ -11,6 +11,7 @@ fit; its last step returns the image of the many steps.
 
 from __future__ import annotations
 
+import inspect
 import sys
 import warnings
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
@@ -113,7 +114,10 @@ class LearningScheduler(SchedulerMixin, ConfigMixin):
         if "sigma_data" in config:
             raise Error("the pipeline's scheduler is of EDM's kind, whose networks do not take a "
                         "state as it is; this one learns noise, v, data and flow predictions")
-        return super().from_config(config, **options)
+        # Given one by one: diffusers drops what the other scheduler had by default (DDPM clips).
+        known = set(inspect.signature(cls.__init__).parameters) & set(config)
+        given = {key: config[key] for key in known if key not in OWN_KEYS}
+        return super().from_config(config, **{**given, **options})
 
     @classmethod
     def from_pretrained(cls, *arguments: Any, **keywords: Any) -> Any:

@@ -611,7 +611,7 @@ _COMPILED = {
 
 def __getattr__(name: str) -> Any:
     if name in _COMPILED:
-        raise Error(f"{_COMPILED[name]} needs the compiled module bespoke._core, which is not built "
-                    "here; install a C++ compiler and run 'pip install' again (running solvers and "
+        raise Error(f"{_COMPILED[name]} needs the compiled module bespoke._core, which is not "
+                    "built here; install a C++ compiler and run 'pip install' again (running solvers and "
                     "learning them need neither)")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

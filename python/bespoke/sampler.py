@@ -83,15 +83,15 @@ class Sampler:
     schedule     the model's path, as of bespoke.fit.
     steps        evaluations of later calls; several are all learnt from the same samples.
     prediction   velocity, noise, data, v or edm.
-    clip         the largest magnitude of data predictions, where the model's own sampler clips them.
+    clip         the largest magnitude of data predictions, where the model's own sampler clips.
     times        "free", "integer:LEVELS" or "bf16": how the network's times are rounded.
     reference    evaluations of the samples that it learns from.
     samples      at most so many to learn from; it ends sooner where more gain nothing.
     peak         the peak-to-peak range of the data, for PSNR.
     say          where it says what it does: a function, False, or standard error.
 
-    Samples of another shape are learnt anew. A field that changes (other weights, other guidance) is
-    for relearn().
+    Samples of another shape are learnt anew. Call relearn() where the field has changed: other
+    weights, other guidance.
     """
 
     def __init__(self, field: Callable[..., Any], schedule: Any = "fm-ot",

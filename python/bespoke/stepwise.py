@@ -135,7 +135,8 @@ class Step(NamedTuple):
 
 
 def fitted_steps(start: np.ndarray, times: Sequence[float], targets: Sequence[np.ndarray],
-                 solve: Callable[[Step], np.ndarray]) -> Generator[Wanted, np.ndarray, List[np.ndarray]]:
+                 solve: Callable[[Step], np.ndarray]
+                 ) -> Generator[Wanted, np.ndarray, List[np.ndarray]]:
     """The rows of coefficients of the columns start, answer 0, answer 1 ..., step by step.
 
     Every step is fitted at the solver's own states, so that its errors so far are seen. Arrays are

@@ -153,7 +153,7 @@ class Learns(unittest.TestCase):
             pipe = Pipe(learning(config, samples=1, steps=6), network)
             first = pipe(noise_like(1))
             self.assertGreater(decibels(first, exact(network, config, noise_like(1))), 45)
-        for config, message in (({**DDPM, "beta_schedule": "sigmoid"}, "beta_schedule is 'sigmoid'"),
+        for config, message in (({**DDPM, "beta_schedule": "sigmoid"}, "is 'sigmoid'"),
                                 ({**DDPM, "rescale_betas_zero_snr": True}, "without signal"),
                                 ({"sigma_data": 0.5, "sigma_max": 80}, "EDM's kind"),
                                 ({**DDPM, "prediction_type": "score"}, "'score'")):
@@ -327,6 +327,7 @@ class RealPipelines(unittest.TestCase):
             pipe = kind(unet, diffusers.DDPMScheduler(clip_sample=False))
             pipe.set_progress_bar_config(disable=True)
             accelerate(pipe, steps=6, quiet=True, samples=1)
+            self.assertEqual(pipe.scheduler.config.beta_schedule, "linear")  # a default of theirs
             for evaluations in (47, 6):
                 counts.clear()
                 image = pipe(batch_size=2, num_inference_steps=6, output_type="np",

@@ -121,16 +121,16 @@ class Algebra(unittest.TestCase):
     def test_the_fit_is_the_cores(self):
         from bespoke.problem import Problem
         from bespoke.progress import Progress
-        problem = Problem(two_gaussians, normal(3, 8, 6), held_out=0)
+        problem = Problem(VELOCITY, normal(3, 4), held_out=0)
         solver = problem.fit(4, start_scale=1, progress=False).solver
-        numbers = list(range(8))
+        numbers = list(range(4))
         known = problem.samples(Progress())[0].trajectories
-        noise = normal(3, 8, 6)
+        noise = normal(3, 4)
         targets = [known.state_at(t, numbers, noise) for t in solver.times[1:]]
         rows, _ = driven(
             fitted_steps(noise, solver.times[:-1], targets,
                          lambda step: plain_step(step.model, step.index == 3)),
-            lambda t, x: two_gaussians(np.full(len(x), t), x))
+            lambda t, x: VELOCITY(np.full(len(x), t), x))
         for row, a, b in zip(rows, solver.a, solver.b):
             np.testing.assert_allclose(row, [a, *b], rtol=1e-9, atol=1e-9)
 
@@ -294,14 +294,14 @@ class Learning(unittest.TestCase):
 
     def test_what_is_wrong_is_said(self):
         for options, message in (({"steps": 1}, "from 2 to 64, found 1"),
-                                 ({"steps": 2.5}, "from 2 to 64|not iterable"),
+                                 ({"steps": 2.5}, "from 2 to 64, found 2.5"),
                                  ({"steps": ()}, "at least one"),
                                  ({"reference": 3}, "at least 12"),
                                  ({"times": "nearest"}, "found 'nearest'"),
                                  ({"clip": -1}, "positive"),
                                  ({"schedule": "edm"}, "deviation 80"),
                                  ({"prediction": "score"}, "unknown prediction 'score'")):
-            with self.assertRaisesRegex((Error, TypeError), message):
+            with self.assertRaisesRegex(Error, message):
                 Sampler(VELOCITY, **options)
         with self.assertRaisesRegex(Error, "a callable"):
             Sampler(3)
