@@ -101,7 +101,7 @@ def learning(config=None, **options):
 
 
 def exact(network, config, noise):
-    return Pipe(learning(config, reference=400, steps=4), network)(noise)
+    return Pipe(learning(config, reference=160, steps=4), network)(noise)
 
 
 class Learns(unittest.TestCase):

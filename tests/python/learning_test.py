@@ -152,7 +152,7 @@ class Exponential(unittest.TestCase):
             field = MODEL.field(schedule, "data")
             answer = lambda t, x: field(np.full(len(x), t), x)
             ends = [driven(Learner(schedule, [4], reference=count).lesson(normal(1, 2)),
-                           answer)[0] for count in (30, 60, 400)]
+                           answer)[0] for count in (30, 60, 160)]
             coarse, fine = (decibels(end, ends[-1]) for end in ends[:2])
             self.assertGreater(coarse, 50, description)
             self.assertGreater(fine, coarse + 6, description)
