@@ -114,7 +114,7 @@ def main():
     latent = {"samples": torch.zeros(IMAGES, 3, 32, 32)}
     for calls in (0, 5000):
         sampler, sigmas, report = fit.fit(patcher, *ends, CFG, latent_image=latent, steps=STEPS,
-                                          samples=SAMPLES, calls=calls, seed=3,
+                                          samples=SAMPLES, calls=calls, fit_seed=3,
                                           save_as="")["result"]
         print(f"\nFit Bespoke solver, calls {calls}: {psnr(drawn(sampler, sigmas)):.1f} dB. "
               f"On its own: {report}", flush=True)

@@ -1,4 +1,8 @@
-"""Builds the compiled module bespoke._core by the repository's own CMake project."""
+"""Builds the compiled module bespoke._core by the repository's own CMake project.
+
+Without cmake, or with BESPOKE_COMPILED=0, the package is installed without it: solvers are run and
+learnt in Python, and what finds them by fit and distill says what it needs.
+"""
 
 import os
 import re
@@ -22,9 +26,6 @@ class CMakeBuild(build_ext):
             sys.exit("bespoke-solvers is built from a clone of its repository: there is no "
                      f"CMakeLists.txt in {ROOT}")
         cmake = shutil.which("cmake")
-        if cmake is None:
-            sys.exit("bespoke-solvers needs cmake 3.25 or later to build (Debian: apt install "
-                     "cmake g++ libfmt-dev nlohmann-json3-dev; or pip install cmake)")
         scratch = Path(self.build_temp).resolve() / "cmake"
         scratch.mkdir(parents=True, exist_ok=True)
         generator = ["-G", "Ninja"] if shutil.which("ninja") else []
@@ -57,5 +58,21 @@ def version():
     return re.search(r'define BESPOKE_VERSION "([^"]+)"', text).group(1)
 
 
-setup(version=version(), ext_modules=[Extension("bespoke._core", [])],
-      cmdclass={"build_ext": CMakeBuild})
+def compiled_modules():
+    """The one module, where it is wanted and can be built."""
+    wanted = os.environ.get("BESPOKE_COMPILED")
+    if wanted == "0":
+        return []
+    if shutil.which("cmake") is None:
+        needs = ("cmake 3.25 or later (Debian: apt install cmake g++ libfmt-dev "
+                 "nlohmann-json3-dev; or pip install cmake)")
+        if wanted == "1":
+            sys.exit(f"bespoke-solvers needs {needs} to build its compiled module")
+        print(f"bespoke-solvers is installed without its compiled module, which needs {needs}: "
+              "solvers are run and learnt; finding them by fit and distill is not possible",
+              file=sys.stderr)
+        return []
+    return [Extension("bespoke._core", [])]
+
+
+setup(version=version(), ext_modules=compiled_modules(), cmdclass={"build_ext": CMakeBuild})

@@ -1,4 +1,4 @@
-"""The nodes: load a solver, or fit one to the workflow's own model."""
+"""The nodes: learn a solver from the first image, load one, or fit one to the workflow's model."""
 
 import os
 
@@ -9,7 +9,7 @@ import torch
 from bespoke import Error, Solver
 from bespoke.k_diffusion import sigmas_of
 
-from .sampling import FittingSampler, SolverSampler
+from .sampling import FittingSampler, LearningComfySampler, SolverSampler
 
 FOLDER = "bespoke_solvers"
 CATEGORY = "sampling/custom_sampling/bespoke"
@@ -44,6 +44,32 @@ class LoadBespokeSolver:
         return outputs(Solver.load(path, steps or None))
 
 
+class LearnBespokeSolver:
+    """Learns from the first image; later ones take few evaluations."""
+
+    CATEGORY = CATEGORY
+    RETURN_TYPES = ("SAMPLER", "SIGMAS")
+    FUNCTION = "learn"
+    DESCRIPTION = ("The first image is drawn by some 50 evaluations, from which the sampler learns "
+                   "to draw later ones by few. It learns anew for another model, cfg or size.")
+    OUTPUT_TOOLTIPS = ("for SamplerCustom", "its sigmas; the steps are the sampler's own")
+    _samplers = {}  # by steps: what was learnt outlives a node that runs again
+
+    @classmethod
+    def INPUT_TYPES(cls):
+        """The model, and how many evaluations later images take."""
+        return {"required": {
+            "model": ("MODEL",),
+            "steps": ("INT", {"default": 8, "min": 2, "max": 50,
+                              "tooltip": "evaluations of every image after the first ones"})}}
+
+    def learn(self, model, steps):
+        """Runs the node."""
+        sampler = self._samplers.setdefault(steps, LearningComfySampler(steps))
+        highest = float(model.get_model_object("model_sampling").sigma_max)
+        return sampler, torch.linspace(highest, 0, steps + 1)
+
+
 _FIT_INPUTS = {
     "latent_image": ("LATENT", {"tooltip": "an empty latent of the size that you use; its batch "
                                            "is how many images the model gets at once"}),
@@ -51,18 +77,20 @@ _FIT_INPUTS = {
     "samples": ("INT", {"default": 16, "min": 2, "max": 256,
                         "tooltip": "images to learn from, a quarter of them to measure by"}),
     "calls": ("INT", {"default": 0, "min": 0, "max": 1000000,
-                      "tooltip": "evaluations to spend in all; 0 fits alone, 5000 is better"}),
-    "seed": ("INT", {"default": 0, "min": 0, "max": 0xffffffffffffffff}),
+                      "tooltip": "evaluations to spend in all; 0 fits alone, which is enough "
+                                 "for sixteen samples"}),
+    "fit_seed": ("INT", {"default": 0, "min": 0, "max": 0xffffffffffffffff}),
     "save_as": ("STRING", {"default": "", "tooltip": "a name in models/bespoke_solvers; empty "
                                                      "keeps the solver in this workflow alone"})}
 
 
-def _fitted(guider, latent_image, steps, samples, calls, seed, save_as):
+def _fitted(guider, latent_image, steps, samples, calls, fit_seed, save_as):
     latent = comfy.sample.fix_empty_latent_channels(guider.model_patcher, latent_image["samples"])
-    sampler = FittingSampler(steps, samples, calls, batch=len(latent), seed=seed)
+    sampler = FittingSampler(steps, samples, calls, batch=len(latent),
+                             seed=fit_seed)
     highest = float(guider.model_patcher.get_model_object("model_sampling").sigma_max)
     guider.sample(torch.zeros_like(latent), torch.zeros_like(latent), sampler,
-                  torch.tensor([highest, 0.0]), seed=seed)
+                  torch.tensor([highest, 0.0]), seed=fit_seed)
     result = sampler.result
     if save_as:
         result.solver.save(_saved_path(save_as))
@@ -119,9 +147,11 @@ class FitBespokeSolverToGuider(_FitNode):
         return _fitted(guider, **options)
 
 
-NODE_CLASS_MAPPINGS = {"LoadBespokeSolver": LoadBespokeSolver,
+NODE_CLASS_MAPPINGS = {"LearnBespokeSolver": LearnBespokeSolver,
+                       "LoadBespokeSolver": LoadBespokeSolver,
                        "FitBespokeSolver": FitBespokeSolver,
                        "FitBespokeSolverToGuider": FitBespokeSolverToGuider}
-NODE_DISPLAY_NAME_MAPPINGS = {"LoadBespokeSolver": "Load Bespoke solver",
+NODE_DISPLAY_NAME_MAPPINGS = {"LearnBespokeSolver": "Bespoke (learns from your first image)",
+                              "LoadBespokeSolver": "Load Bespoke solver",
                               "FitBespokeSolver": "Fit Bespoke solver",
                               "FitBespokeSolverToGuider": "Fit Bespoke solver (guider)"}

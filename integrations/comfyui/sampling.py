@@ -4,7 +4,7 @@ import comfy.samplers
 import comfy.utils
 import torch
 from bespoke import Error, Problem
-from bespoke.k_diffusion import sample_bespoke
+from bespoke.k_diffusion import LearningSampler, sample_bespoke
 
 from .paths import check_path, is_flow, path_of, times_of
 
@@ -59,6 +59,41 @@ class FittingSampler(comfy.samplers.Sampler):
         self.result = (problem.distill(self.steps, calls=self.calls, **options) if self.calls else
                        problem.fit(self.steps, **options))
         return noise
+
+
+class LearningComfySampler(comfy.samplers.Sampler):
+    """Learns from the first images it draws, for each model, conditioning strength and shape."""
+
+    def __init__(self, steps):
+        self.steps = steps
+        self._learning = {}
+
+    def sample(self, model_wrap, sigmas, extra_args, callback, noise, latent_image=None,
+               denoise_mask=None, disable_pbar=False):
+        _check_start(noise, latent_image, denoise_mask)
+        model_sampling = model_wrap.inner_model.model_sampling
+        highest = float(model_sampling.sigma_max)
+        if float(sigmas[0]) < 0.9 * highest or float(sigmas[-1]) != 0:
+            raise Error(f"the sigmas run from {float(sigmas[0]):.4g} to {float(sigmas[-1]):.4g}; "
+                        f"a solver is learnt for the whole way, from {highest:.4g} to 0: take the "
+                        "SIGMAS of this node")
+        own = torch.linspace(highest, 0, self.steps + 1)
+        learning = self._learning_for(model_wrap, model_sampling)
+        total = learning.evaluations(noise, own)
+
+        def tell(step):
+            callback(step["i"], step["denoised"], step["x"], total)
+        return learning(model_wrap, noise * highest, own, extra_args,
+                        None if callback is None else tell)
+
+    def _learning_for(self, model_wrap, model_sampling):
+        patcher = getattr(model_wrap, "model_patcher", None)
+        key = (id(model_wrap.inner_model), getattr(patcher, "patches_uuid", None),
+               getattr(model_wrap, "cfg", None))
+        if key not in self._learning:
+            self._learning[key] = LearningSampler(schedule=path_of(model_sampling).describe(),
+                                                  times=times_of(model_sampling))
+        return self._learning[key]
 
 
 class GuidedField:

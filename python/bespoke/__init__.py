@@ -3,7 +3,11 @@
     result = bespoke.distill(velocity, noise, nfe=8)     # any callable u(t, x)
     samples = result.solver.sample(velocity, noise)
 
-NumPy is all it needs. The exporter of PyTorch models (export_model) needs PyTorch.
+    sampler = bespoke.Sampler(velocity, steps=8)         # or learnt from the first samples
+    samples = sampler(noise)
+
+NumPy is all it needs. Finding solvers needs the compiled module; running and learning them do not.
+The exporter of PyTorch models (export_model) needs PyTorch.
 """
 
 from importlib import import_module
@@ -16,8 +20,11 @@ if TYPE_CHECKING:
     from bespoke.comparison import Comparison, ComparisonRow, compare
     from bespoke.errors import DivergedError, Error
     from bespoke.exporting import Export, ExportError, export_model
+    from bespoke.learning import Quality
+    from bespoke.learning_scheduler import accelerate
     from bespoke.methods import distill, fit
     from bespoke.problem import Problem, Result
+    from bespoke.sampler import Sampler
     from bespoke.saving import save_solvers
     from bespoke.starting_noise import noise
     from bespoke.solver import LoweredSolver, Solver, catalogue, grids, schedules
@@ -32,6 +39,7 @@ _HOME = {
     "Export": "exporting", "ExportError": "exporting", "export_model": "exporting",
     "distill": "methods", "fit": "methods",
     "Problem": "problem", "Result": "problem",
+    "Quality": "learning", "Sampler": "sampler", "accelerate": "learning_scheduler",
     "noise": "starting_noise",
     "save_solvers": "saving",
     "LoweredSolver": "solver", "Schedule": "_core", "Solver": "solver", "catalogue": "solver",
@@ -40,8 +48,9 @@ _HOME = {
 
 __all__ = ["Comparison", "ComparisonRow", "DiffusersFlux", "DiffusersSD3", "DiffusersSDXL",
            "DiffusersUNet", "DivergedError", "Error", "Export", "ExportError", "LoweredSolver",
-           "Problem", "Result", "Schedule", "Solver", "catalogue", "compare", "distill",
-           "export_model", "fit", "grids", "noise", "save_solvers", "schedules"]
+           "Problem", "Quality", "Result", "Sampler", "Schedule", "Solver", "accelerate",
+           "catalogue", "compare", "distill", "export_model", "fit", "grids", "noise",
+           "save_solvers", "schedules"]
 
 
 def __getattr__(name: str) -> Any:

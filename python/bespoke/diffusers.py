@@ -18,6 +18,7 @@ from diffusers import SchedulerMixin  # a name of this module: from_pretrained l
 from diffusers.configuration_utils import register_to_config
 from diffusers.schedulers.scheduling_utils import KarrasDiffusionSchedulers, SchedulerOutput
 
+from bespoke.data_field import Clip, DataField, to_numpy
 from bespoke.errors import Error
 from bespoke.problem import Result
 from bespoke.solver import LoweredSolver, Schedule, Solver
@@ -35,6 +36,9 @@ REFUSED_KEYS = {"clip_sample": False, "steps_offset": 1, "thresholding": False}
 class BespokeScheduler(SchedulerMixin, ConfigMixin):
     """Runs the solver of `num_inference_steps` evaluations out of those it holds.
 
+    `clip` is what the network's own sampler does to data predictions: {"most": 1.0}, or, with
+    "ratio", dynamic thresholding.
+
     The next state is made of the noise and the outputs so far, not of the state that comes back, so
     what edits states on the way is refused: callbacks that do, inpainting, strength < 1.
     """
@@ -49,7 +53,8 @@ class BespokeScheduler(SchedulerMixin, ConfigMixin):
                  shift: float = 1.0, use_dynamic_shifting: bool = False, base_shift: float = 0.5,
                  max_shift: float = 1.15, base_image_seq_len: int = 256,
                  max_image_seq_len: int = 4096,
-                 guidance_range: Optional[List[float]] = None) -> None:
+                 guidance_range: Optional[List[float]] = None,
+                 clip: Optional[Dict[str, float]] = None) -> None:
         held = [Solver.parse(json.dumps(solver)) for solver in solvers or []]
         self._solvers = {solver.nfe: solver for solver in held}
         if len(self._solvers) < len(held):
@@ -61,6 +66,7 @@ class BespokeScheduler(SchedulerMixin, ConfigMixin):
         self._scale_was_read = False
         self._begin_index: Optional[int] = None
         self._lowered: Optional[LoweredSolver] = None
+        self._data: Optional[DataField] = None  # where data predictions are clipped
         self._step_index: Optional[int] = None
         self._start: Optional[torch.Tensor] = None
         self._returned: Optional[torch.Tensor] = None
@@ -69,7 +75,8 @@ class BespokeScheduler(SchedulerMixin, ConfigMixin):
     @classmethod
     def from_solvers(cls, solvers: Union[SolverLike, Sequence[SolverLike]], scheduler: Any = None,
                      prediction_type: Optional[str] = None,
-                     guidance_range: Optional[Sequence[float]] = None) -> "BespokeScheduler":
+                     guidance_range: Optional[Sequence[float]] = None,
+                     clip: Optional[Dict[str, float]] = None) -> "BespokeScheduler":
         """From Solvers, Results or files of one or several, in the place of a pipeline's scheduler.
 
         `scheduler` is the one it replaces, or its config: what the network predicts and how it
@@ -87,7 +94,8 @@ class BespokeScheduler(SchedulerMixin, ConfigMixin):
         kind = prediction_type or _prediction_type(held, config)
         found = cls.from_config(config, solvers=[json.loads(solver.to_json()) for solver in held],
                                 prediction_type=kind,
-                                guidance_range=guidance_range and [*map(float, guidance_range)])
+                                guidance_range=guidance_range and [*map(float, guidance_range)],
+                                clip=clip)
         for solver in held:
             found._check(solver)
         return found
@@ -134,7 +142,7 @@ class BespokeScheduler(SchedulerMixin, ConfigMixin):
         if timesteps is not None:
             raise Error("a solver has times of its own; do not pass timesteps")
         if sigmas is not None:
-            num_inference_steps = _default_count(sigmas)
+            num_inference_steps = default_count(sigmas)
         if num_inference_steps not in self._solvers:
             held = ", ".join(map(str, sorted(self._solvers))) or "no solver at all"
             raise Error(f"num_inference_steps is {num_inference_steps}; this scheduler holds "
@@ -143,7 +151,12 @@ class BespokeScheduler(SchedulerMixin, ConfigMixin):
         solver = self._solvers[num_inference_steps]
         self._check(solver)
         self._check_guidance(solver, guidance_of_caller())
-        lowered = solver.lower(PREDICTIONS[self._kind(solver)])
+        kind = PREDICTIONS[self._kind(solver)]
+        if self.config.clip:
+            sign = -1.0 if kind == "velocity" else 1.0
+            self._data = DataField.of(solver.schedule, kind, Clip(**self.config.clip), sign)
+            kind = "data"
+        lowered = solver.lower(kind)
         self._lowered = lowered
         self.num_inference_steps = num_inference_steps
         levels = int(self.config.num_train_timesteps)
@@ -167,7 +180,7 @@ class BespokeScheduler(SchedulerMixin, ConfigMixin):
             raise Error(f"all {self.num_inference_steps} steps were taken; call set_timesteps to "
                         "begin again")
         self._check_untouched(sample)
-        self._outputs.append(own_part(model_output, sample).detach())
+        self._outputs.append(self._prediction(index, own_part(model_output, sample), sample))
         state = self._combined(index).to(model_output.dtype)
         self._returned = state
         self._step_index = index + 1
@@ -180,7 +193,7 @@ class BespokeScheduler(SchedulerMixin, ConfigMixin):
         """The path's own states alpha x + sigma noise, at the network's times."""
         schedule = self._schedule()
         levels = int(self.config.num_train_timesteps)
-        times = [_our_time(schedule, float(time), levels) for time in timesteps.flatten()]
+        times = [our_time(schedule, float(time), levels) for time in timesteps.flatten()]
         shape = (-1,) + (1,) * (original_samples.dim() - 1)
 
         def weights(values: List[float]) -> torch.Tensor:
@@ -222,9 +235,17 @@ class BespokeScheduler(SchedulerMixin, ConfigMixin):
                         "this solver makes its next state of the noise and the outputs alone and "
                         "would drop the edit, so use another scheduler for this")
 
+    def _prediction(self, index: int, output: torch.Tensor, sample: torch.Tensor) -> torch.Tensor:
+        """The output, or the data prediction where it is clipped."""
+        if self._data is None:
+            return output.detach()
+        assert self._lowered is not None
+        data = self._data.data(self._lowered.times[index], to_numpy(sample), to_numpy(output))
+        return torch.from_numpy(data).to(device=sample.device, dtype=torch.float32)
+
     def _combined(self, index: int) -> torch.Tensor:
         assert self._lowered is not None and self._start is not None
-        sign = -1.0 if self._is_flow() else 1.0
+        sign = -1.0 if self._is_flow() and self._data is None else 1.0
         state = self._lowered.a[index] * self._start
         for factor, output in zip(self._lowered.b[index], self._outputs):
             state = state + sign * factor * output.float()
@@ -314,14 +335,14 @@ def _prediction_type(solvers: List[Solver], config: Mapping[str, Any]) -> str:
     return names[solvers[0].prediction]
 
 
-def _levels(schedule: Schedule) -> Optional[int]:
+def _levels(schedule: Any) -> Optional[int]:
     description = schedule.describe()
     if description["name"] == "table":
         return len(description["alphas_cumprod"])
     return int(description["steps"]) if "steps" in description else None
 
 
-def network_time(schedule: Schedule, t: float, levels: int) -> float:
+def network_time(schedule: Any, t: float, levels: int) -> float:
     """How networks in diffusers count time: levels * sigma on flow paths, the index otherwise."""
     if schedule.name == "fm-ot":
         return levels * (1 - t)
@@ -335,13 +356,21 @@ def network_time(schedule: Schedule, t: float, levels: int) -> float:
     return max(levels * (1 - t) - 1, 0.0)
 
 
-def _our_time(schedule: Schedule, time: float, levels: int) -> float:
+def our_time(schedule: Any, time: float, levels: int) -> float:
     return 1 - time / levels if schedule.name == "fm-ot" else 1 - (time + 1) / levels
 
 
-def _default_count(sigmas: Any) -> int:
+def default_count(sigmas: Any) -> int:
     """Flux always passes these; other values would be dropped."""
     values = np.asarray(sigmas, dtype=np.float64)
     if not np.allclose(values, np.linspace(1, 1 / len(values), len(values))):
         raise Error("a solver has sigmas of its own; do not pass any")
     return len(values)
+
+
+def __getattr__(name: str) -> Any:
+    """LearningScheduler is made of parts of this module, so it is imported when asked for."""
+    if name in ("LearningScheduler", "accelerate"):
+        from bespoke import learning_scheduler
+        return getattr(learning_scheduler, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

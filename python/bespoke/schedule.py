@@ -1,12 +1,14 @@
-"""Noise schedules of the card: x_t = alpha x_1 + sigma x_0, t = 0 at the noise, 1 at the data.
+"""Noise schedules in Python: x_t = alpha x_1 + sigma x_0, t = 0 at the noise, 1 at the data.
 
-They are needed here only to check a card and to call a network at the times it was made for.
+The exporter checks cards by them, and solvers run by them where the compiled module is not built.
 """
 
+import bisect
 import math
-from typing import Any, Dict
+from typing import Any, Dict, List, NamedTuple
 
 from bespoke import checks
+from bespoke.errors import Error
 
 DEFAULTS: Dict[str, Dict[str, Any]] = {
     "fm-ot": {},
@@ -124,3 +126,161 @@ def _table_log_alpha(alphas, s):
     position = len(alphas) * s
     index = min(int(position), len(alphas) - 1)
     return logs[index] + (position - index) * (logs[index + 1] - logs[index])
+
+
+class Point(NamedTuple):
+    """A schedule and its slopes at some time."""
+
+    alpha: float
+    sigma: float
+    alpha_slope: float
+    sigma_slope: float  # infinite where sigma leaves 0 as a root
+    variance_rate: float  # sigma times its slope, finite even there
+
+    @property
+    def wronskian(self) -> float:
+        """sigma alpha' - alpha sigma' > 0."""
+        return self.sigma * self.alpha_slope - self.alpha * self.sigma_slope
+
+
+class PlainSchedule:
+    """The compiled module's Schedule, in Python."""
+
+    def __init__(self, description: Any) -> None:
+        if isinstance(description, PlainSchedule):
+            description = description._card
+        elif not isinstance(description, (str, dict)) and hasattr(description, "describe"):
+            description = description.describe()
+        self._base: Any = None
+        if isinstance(description, dict) and description.get("name") == "preconditioned":
+            self._card = self._preconditioned(description)
+        else:
+            if isinstance(description, dict) and float(description.get("steps", 0.5)).is_integer():
+                description = {**description, "steps": int(description["steps"])}
+            try:
+                self._card = check_schedule(description)
+            except ValueError as error:
+                raise Error(str(error)) from None
+        self.name: str = self._card["name"]
+        self._values = {**DEFAULTS.get(self.name, {}), **self._card}
+        self._logs: List[float] = []
+        if self.name == "table" or "steps" in self._values:
+            self._logs = [0.0, *(0.5 * math.log(alpha) for alpha in _alphas(self._values))]
+        self._depths = [-log for log in self._logs]
+
+    def _preconditioned(self, description: Dict[str, Any]) -> Dict[str, Any]:
+        """The same alpha, and sigma_0 times the sigma of another schedule."""
+        if set(description) != {"name", "base", "sigma_0"}:
+            raise Error('schedule preconditioned: has the keys "base" and "sigma_0", found '
+                        f"{', '.join(sorted(set(description) - {'name'}))}")
+        scale = description["sigma_0"]
+        if (isinstance(scale, bool) or not isinstance(scale, (int, float)) or not scale > 0
+                or math.isinf(scale)):
+            raise Error(f"sigma_0 must be positive and finite, found {scale!r}")
+        self._base = PlainSchedule(description["base"])
+        return dict(description)
+
+    @property
+    def source_std(self) -> float:
+        """Standard deviation of the noise that samples start from."""
+        if self._base is not None:
+            return float(self._values["sigma_0"]) * self._base.source_std
+        return float(self._values["sigma_max"]) if self.name == "edm" else 1.0
+
+    def describe(self) -> Dict[str, Any]:
+        """The name and parameters, as a solver file has them."""
+        if self._base is not None:
+            return {"name": self.name, "base": self._base.describe(),
+                    "sigma_0": float(self._values["sigma_0"])}
+        if self.name == "table":
+            return {"name": self.name, "alphas_cumprod": list(self._card["alphas_cumprod"])}
+        return {"name": self.name, **{key: float(value) for key, value in self._values.items()
+                                      if key != "name"}}
+
+    def point(self, t: float) -> Point:
+        """alpha and sigma at t, and their slopes."""
+        if self._base is not None:
+            base, scale = self._base.point(t), float(self._values["sigma_0"])
+            return Point(base.alpha, scale * base.sigma, base.alpha_slope,
+                         scale * base.sigma_slope, scale * scale * base.variance_rate)
+        if self.name == "fm-ot":
+            return Point(t, 1 - t, 1.0, -1.0, t - 1)
+        if self.name == "cosine":
+            half = math.pi / 2
+            alpha, sigma = alpha_sigma(self._values, t)
+            slopes = half * math.cos(half * t), -half * math.cos(half * (1 - t))
+            return Point(alpha, sigma, *slopes, sigma * slopes[1])
+        if self.name == "edm":
+            most = float(self._values["sigma_max"])
+            return Point(1.0, most * (1 - t), 0.0, -most, -most * most * (1 - t))
+        log_alpha, slope = self._log_alpha(t)
+        alpha, variance = math.exp(log_alpha), -math.expm1(2 * log_alpha)
+        sigma, rate = math.sqrt(variance), -alpha * alpha * slope
+        return Point(alpha, sigma, alpha * slope, rate / sigma if sigma > 0 else -math.inf, rate)
+
+    def alpha(self, t: float) -> float:
+        """How much of the data is in the state."""
+        return self.point(t).alpha
+
+    def sigma(self, t: float) -> float:
+        """How much of the noise is in the state."""
+        return self.point(t).sigma
+
+    def log_snr(self, t: float) -> float:
+        """log(alpha / sigma)."""
+        here = self.point(t)
+        if here.sigma == 0:
+            return math.inf
+        return math.log(here.alpha) - math.log(here.sigma) if here.alpha > 0 else -math.inf
+
+    def time_at_log_snr(self, log_snr: float) -> float:
+        """The time with this log-SNR, clipped to [0, 1]."""
+        if self._base is not None:
+            return self._base.time_at_log_snr(log_snr + math.log(self._values["sigma_0"]))
+        if self.name == "fm-ot":
+            return 1 / (1 + math.exp(-log_snr)) if log_snr > -700 else 0.0
+        if self.name == "cosine":
+            if log_snr > 0:
+                return 1 - math.atan(math.exp(-log_snr)) / (math.pi / 2)
+            return math.atan(math.exp(log_snr)) / (math.pi / 2)
+        if self.name == "edm":
+            most = float(self._values["sigma_max"])
+            return _clipped(1 - math.exp(-log_snr) / most) if log_snr > -700 else 0.0
+        if log_snr == -math.inf:
+            return 0.0
+        depth = 0.5 * math.log1p(math.exp(-2 * abs(log_snr))) + max(-log_snr, 0.0)
+        return _clipped(self._time_at_depth(depth))
+
+    def _log_alpha(self, t: float) -> Any:
+        """log alpha and its slope, of a path whose variance is kept."""
+        s = 1 - t
+        if self.name == "vp":
+            most, least = self._values["B"], self._values["b"]
+            return _vp_log_alpha(self._values, s), s * (most - least) / 2 + least / 2
+        levels = len(self._logs) - 1
+        index = min(max(int(math.floor(levels * s)), 0), levels - 1)
+        slope = self._logs[index + 1] - self._logs[index]
+        return self._logs[index] + (levels * s - index) * slope, -levels * slope
+
+    def _time_at_depth(self, depth: float) -> float:
+        """Where -log alpha is this."""
+        if self.name == "vp":
+            half, width = self._values["b"] / 2, self._values["B"] - self._values["b"]
+            return 1 - 2 * depth / (half + math.sqrt(half * half + width * depth))
+        levels = len(self._logs) - 1
+        index = bisect.bisect_left(self._depths, depth, 1, levels) - 1
+        slope = self._logs[index + 1] - self._logs[index]
+        return 1 - (index + (-depth - self._logs[index]) / slope) / levels
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PlainSchedule) and self.describe() == other.describe()
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __repr__(self) -> str:
+        return f"Schedule({self.describe()!r})"
+
+
+def _clipped(t: float) -> float:
+    return min(1.0, max(0.0, t))

@@ -170,7 +170,7 @@ class Nodes(unittest.TestCase):
         return getattr(node(), node.FUNCTION)
 
     def fit(self, patcher, **options):
-        options = {"latent_image": empty(), "steps": 6, "samples": 16, "calls": 0, "seed": 1,
+        options = {"latent_image": empty(), "steps": 6, "samples": 16, "calls": 0, "fit_seed": 1,
                    "save_as": "", **options}
         with torch.inference_mode():
             found = self.node("FitBespokeSolver")(patcher, 0.2, 0.1, 2.0, **options)
@@ -202,6 +202,60 @@ class Nodes(unittest.TestCase):
             for t in sampler.solver.times[:-1]:
                 self.assertAlmostEqual(1000 * t, round(1000 * t), places=6)
 
+    def learnt(self, patcher, steps=6):
+        sampler, sigmas = self.node("LearnBespokeSolver")(patcher, steps)
+        self.assertEqual(len(sigmas), steps + 1)
+        return sampler, sigmas
+
+    def test_the_first_image_teaches_for_each_model_strength_and_shape(self):
+        for patcher in (flow(), discrete(), discrete(kinds.V_PREDICTION)):
+            sampler, sigmas = self.learnt(patcher)
+            noise = torch.randn(8, *SIZE, generator=torch.manual_seed(5))
+            counts = []
+
+            def draw(noise=noise, model=patcher, cfg=2.0, sampler=sampler):
+                before, told = len(model.model.times), []
+                guider = guider_of(model, cfg)
+                found = guider.sample(noise, torch.zeros_like(noise), sampler, sigmas, seed=1,
+                                      callback=lambda *step: told.append((step[0], step[3])))
+                taken = (len(model.model.times) - before) // (2 * len(noise))
+                self.assertEqual(told, [(i, taken) for i in range(taken)])
+                counts.append(taken)
+                return found
+            first = draw()
+            exact = many_steps(patcher, noise)
+            self.assertGreater(-10 * np.log10(float((first - exact).square().mean()) / 4), 45)
+            found = draw()
+            self.assertGreater(-10 * np.log10(float((found - exact).square().mean()) / 4), 40)
+            draw(cfg=3.0)
+            draw(torch.randn(8, 2, 1, 4))
+            draw(model=type(patcher)(patcher.get_model_object("model_sampling")))
+            again, _ = self.learnt(patcher)  # as when the node runs again
+            draw(sampler=again)
+            self.assertEqual(counts[1], 6)
+            self.assertEqual(counts[5], 6)
+            for count in (counts[0], *counts[2:5]):
+                self.assertGreater(count, 40)
+            if patcher.get_model_object("model_sampling").sigma_max > 1:
+                for time in patcher.model.times:
+                    self.assertEqual(time, round(time))
+
+    def test_what_cannot_be_learnt_is_refused(self):
+        patcher = flow()
+        sampler, sigmas = self.learnt(patcher)
+        noise = torch.randn(1, *SIZE)
+        with self.assertRaisesRegex(Error, "cannot inpaint"):
+            drawn(patcher, sampler, sigmas, noise, denoise_mask=torch.ones(1, 1, 2, 2))
+        with self.assertRaisesRegex(Error, "not from an image"):
+            drawn(patcher, sampler, sigmas, noise, latent=torch.ones(1, *SIZE))
+        with self.assertRaisesRegex(Error, "take the SIGMAS of this node"):
+            drawn(patcher, sampler, sigmas[2:], noise)
+
+    def test_no_input_is_drawn_anew_after_each_queue(self):
+        for node in NODES.NODE_CLASS_MAPPINGS.values():
+            inputs = node.INPUT_TYPES()["required"]
+            self.assertFalse({"seed", "noise_seed"} & set(inputs))
+
     def test_no_more_images_at_once_than_the_latent_has(self):
         patcher = flow()
         self.fit(patcher, latent_image=empty(3), steps=3)
@@ -221,7 +275,7 @@ class Nodes(unittest.TestCase):
         patcher = flow()
         with torch.inference_mode():
             found = self.node("FitBespokeSolverToGuider")(
-                guider_of(patcher), latent_image=empty(), steps=6, samples=16, calls=0, seed=1,
+                guider_of(patcher), latent_image=empty(), steps=6, samples=16, calls=0, fit_seed=1,
                 save_as="")
         self.assertEqual(found["result"][0].solver.a, self.fit(flow())[0].solver.a)
 

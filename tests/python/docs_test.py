@@ -110,6 +110,7 @@ class Guide(unittest.TestCase):
         self.assertIn("In five lines", names)
         if torch is not None:
             self.assertIn("Your own PyTorch model", names)
+            self.assertIn("Faster Stable Diffusion in two lines", names)
             self.assertIn("Faster Stable Diffusion in five lines", names)
 
     def run_section(self, guide, blocks):

@@ -35,14 +35,43 @@ print(result.solver.nfe, "torch" in sys.modules)
 """
 
 
+LEARN = """
+import bespoke, sys
+from bespoke import _core
+assert _core.__file__.endswith(".py") and sys.prefix in _core.__file__, _core.__file__
+noise = bespoke.noise((8, 4))
+sampler = bespoke.Sampler(lambda t, x: -x, steps=2, say=False)
+sampler(noise)
+sampler.save("learnt.solver.json")
+print(bespoke.Solver.load("learnt.solver.json").sample(lambda t, x: -x, noise).shape)
+try:
+    bespoke.fit(lambda t, x: -x, noise, nfe=2)
+except bespoke.Error as error:
+    print(error)
+"""
+
+
 class Install(unittest.TestCase):
-    def run_in(self, folder, *command):
+    def run_in(self, folder, *command, **variables):
         environment = {key: value for key, value in os.environ.items()
                        if not key.startswith("PYTHON")}
+        environment.update(variables)
         done = subprocess.run([str(folder / "bin" / command[0]), *command[1:]], env=environment,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.assertEqual(done.returncode, 0, done.stdout)
         return done.stdout
+
+    def test_without_the_compiled_module(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = Path(scratch) / "environment"
+            subprocess.run([sys.executable, "-m", "venv", "--system-site-packages", str(folder)],
+                           check=True)
+            self.run_in(folder, "pip", "install", "--no-index", "--no-build-isolation",
+                        str(PACKAGE), BESPOKE_COMPILED="0")
+            os.chdir(scratch)
+            shape, refusal = self.run_in(folder, "python", "-c", LEARN).splitlines()
+            self.assertEqual(shape, "(8, 4)")
+            self.assertIn("finding solvers needs the compiled module", refusal)
 
     def test_into_a_clean_environment(self):
         with tempfile.TemporaryDirectory() as scratch:
