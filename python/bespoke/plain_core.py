@@ -249,6 +249,8 @@ class NsSolver:
         self.a = [float(value) for value in a]
         self.b = [[float(value) for value in row] for row in b]
         self.start_scale = float(start_scale)
+        self.guided: List[int] = []  # solvers with built-in guidance need the compiled module
+        self.c: List[List[float]] = []
         self._check()
 
     @property

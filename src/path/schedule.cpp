@@ -644,7 +644,7 @@ SchedulePtr whole_from_json(const nlohmann::json& description, const std::string
     return preconditioned_schedule(schedule_from_json(description["base"]),
                                    number(description["sigma_0"], "schedule.sigma_0"));
   }
-  const ScheduleEntry& entry = find_entry(own_name(name));
+  const ScheduleEntry entry = find_entry(own_name(name));
   check_keys(description, {"name"}, parameter_names(entry), "schedule " + name);
   Parameters parameters(entry.defaults.begin(), entry.defaults.end());
   for (const auto& [key, value] : description.items()) {
@@ -667,7 +667,7 @@ SchedulePtr make_schedule(const std::string& text) {
     }
     return part.of(table_schedule(read_numbers(spec.positional.front())));
   }
-  const ScheduleEntry& entry = find_entry(own_name(spec.name));
+  const ScheduleEntry entry = find_entry(own_name(spec.name));
   spec.allow_only(parameter_names(entry));
   Parameters parameters;
   for (const auto& [key, fallback] : entry.defaults) parameters[key] = spec.number(key, fallback);

@@ -7,8 +7,8 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parents[2] / "python" / "bespoke"
 
 # What does sums over samples: adapters of array libraries; running a solver from a file, alone or
-# in the loop of another tool.
-SUMS = {"arrays.py", "field.py", "sampling.py", "k_diffusion.py"}
+# in the loop of another tool; the stepwise fit that learns without the compiled module.
+SUMS = {"arrays.py", "field.py", "sampling.py", "k_diffusion.py", "stepwise.py"}
 # Operations that only algorithms on samples need.
 OPERATIONS = {"combine", "combine_per_sample", "grams", "products", "scaled_norms", "lstsq", "solve",
               "einsum", "cholesky", "qr"}
