@@ -148,8 +148,9 @@ class Field:
     def _call(self, function: Callback, name: str, x: Array, times: List[float],
               conditions: Dict[str, Any]) -> Array:
         with self.arrays.no_grad():
-            f = function(self.arrays.numbers(times, self.example),
-                         self.arrays.cast(x, self.example), **conditions)
+            # A copy: what the callable writes into its x must not reach the states of a run.
+            given = self.arrays.copy(self.arrays.cast(x, self.example))
+            f = function(self.arrays.numbers(times, self.example), given, **conditions)
             if not self.arrays.owns(f):
                 raise Error(f"{name} must return a floating-point array of {self.arrays.name}, as "
                             f"the noise is, found {type(f).__name__}")

@@ -7,7 +7,7 @@ from typing import Any, Mapping, Optional, Sequence, Union
 from bespoke import _core
 from bespoke.arrays import Array
 from bespoke.field import Callback, GuidanceLike, ScheduleLike
-from bespoke.problem import Problem, Result, StartScale
+from bespoke.problem import Problem, Result, StartScale, checked_nfe
 from bespoke.progress import ProgressLike
 from bespoke.solver import Solver
 
@@ -94,4 +94,4 @@ def distill(field: Callback, noise: Array, nfe: int = 8, *, calls: Optional[int]
 
 
 def _tolerance(given: Optional[float], nfe: int) -> float:
-    return _core.usual_tolerance(nfe) if given is None else given
+    return _core.usual_tolerance(checked_nfe(nfe)) if given is None else given

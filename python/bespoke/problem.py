@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from bespoke import _core
@@ -127,7 +128,7 @@ class Problem:
 
     def _options(self, nfe: int, method: str, start_scale: StartScale, times: str,
                  network_calls: int = 0) -> "_core.DistillOptions":
-        options = _core.DistillOptions(nfe=nfe, method=method, prediction=self.field.prediction,
+        options = _core.DistillOptions(nfe=checked_nfe(nfe), method=method, prediction=self.field.prediction,
                                        schedule=self.field.schedule, guidance=self.field.guidance)
         options.network_calls = int(network_calls)
         options.peak = self.peak
@@ -202,6 +203,14 @@ def _iteration_teller(shown: Progress) -> Any:
         shown.say(f"iteration {iteration}, {best:.2f} dB")
         return True
     return tell
+
+
+def checked_nfe(nfe: Any) -> int:
+    """A number of evaluations, from what users give."""
+    if isinstance(nfe, bool) or not isinstance(nfe, Integral):
+        raise Error(f"nfe must be a whole number of evaluations, found {nfe!r}; a Problem finds a "
+                    "solver for each of several numbers, and save_solvers puts them into one file")
+    return int(nfe)
 
 
 def _held_out(held_out: Optional[int], count: int) -> int:

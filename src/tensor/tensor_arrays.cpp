@@ -60,6 +60,13 @@ double epsilon_of(torch::ScalarType type) {
   }
 }
 
+bool are_in_a_row(const std::vector<int64_t>& samples) {
+  for (size_t k = 1; k < samples.size(); ++k) {
+    if (samples[k] != samples[k - 1] + 1) return false;
+  }
+  return !samples.empty();
+}
+
 // [samples, columns, ...] of columns side by side.
 torch::Tensor by_sample(const torch::Tensor& columns, int64_t samples) {
   std::vector<int64_t> shape = columns.sizes().vec();
@@ -85,7 +92,9 @@ class TensorArrays : public Arrays {
   Array rows(const Array& x, int64_t begin, int64_t end) const override {
     return array_of(tensor_of(x).slice(0, begin, end));
   }
+  // Samples in a row are a view: no numbers are sent to a device, and nothing is copied.
   Array take(const Array& x, const std::vector<int64_t>& samples) const override {
+    if (are_in_a_row(samples)) return rows(x, samples.front(), samples.back() + 1);
     return array_of(rows_of(tensor_of(x), samples));
   }
   Array concatenate(const std::vector<Array>& parts) const override {
@@ -222,10 +231,15 @@ class TensorArrays : public Arrays {
       bespoke::combine(sum, terms, coefficients);
       return;
     }
-    sum.zero_();
-    for (size_t j = 0; j < terms.size(); ++j) {
-      sum.add_(terms[j].to(sum.device(), sum.scalar_type()), coefficients[j]);
+    const auto there = [&](size_t j) { return terms[j].to(sum.device(), sum.scalar_type()); };
+    // As few kernels as can be: most sums are of two arrays, and begin with a plain one.
+    const bool plain = coefficients[0] == 1 && terms.size() > 1;
+    if (plain) {
+      torch::add_out(sum, there(0), there(1), coefficients[1]);
+    } else {
+      torch::mul_out(sum, there(0), torch::scalar_tensor(coefficients[0], sum.scalar_type()));
     }
+    for (size_t j = plain ? 2 : 1; j < terms.size(); ++j) sum.add_(there(j), coefficients[j]);
   }
 };
 
