@@ -205,7 +205,7 @@ ModelCard read_card(const json& document, const std::filesystem::path& path) {
   check_keys(
       document, {"format", "weights", "sample_shape", "prediction", "schedule", "time"},
       {"name", "weights_sha256", "value_range", "conditions", "decoder", "encoder", "sample_rate",
-       "input_scaling", "clip", "extra_channels", "layout", "licence", "source"},
+       "steps", "input_scaling", "clip", "extra_channels", "layout", "licence", "source"},
       source);
   const auto folder = path.parent_path();
   ModelCard card;
