@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
@@ -58,7 +59,7 @@ nlohmann::json description_of(const ImportCommandOptions& options) {
 }
 
 // What a tool wrote that knows nothing of descriptions; none where it is a description itself.
-NamedTables tables_of_file(const ImportCommandOptions& options) {
+std::optional<NamedTables> tables_of_file(const ImportCommandOptions& options) {
   const std::string content = read_file(options.file);
   if (content.rfind("PK", 0) == 0) return read_checkpoint_tables(content, options.file);
   if (content.rfind("\x80", 0) == 0) {
@@ -68,7 +69,8 @@ NamedTables tables_of_file(const ImportCommandOptions& options) {
         options.file);
   }
   const NamedTables tables = named_tables(content);
-  return is_learned_solver(tables) ? tables : NamedTables();
+  if (!is_learned_solver(tables)) return std::nullopt;
+  return tables;
 }
 
 SolverFile import_learned(const ImportCommandOptions& options, const NamedTables& tables) {
@@ -92,8 +94,7 @@ SolverFile imported(const ImportCommandOptions& options) {
         "give a file that describes the solver, or --times, --sigmas or --timesteps with --method");
   }
   if (options.file.empty()) return import_solvers(description_of(options), "import");
-  const NamedTables tables = tables_of_file(options);
-  if (!tables.empty()) return import_learned(options, tables);
+  if (const auto tables = tables_of_file(options)) return import_learned(options, *tables);
   if (lists ||
       !(options.method.empty() && options.schedule.empty() && options.prediction.empty())) {
     throw usage_error("{} says it all; leave out times, --method, --schedule and --prediction",

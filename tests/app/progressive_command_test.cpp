@@ -122,14 +122,10 @@ TEST_F(ProgressiveCommand, PutsGuidanceIntoTheStudent) {
 TEST_F(ProgressiveCommand, RefusesWhatCannotBeDistilled) {
   train_teacher("10");
   expect_failure(distil_ + "--from 12 --to 4 -o x", 2, "--from 12 is not --to 4 doubled");
-  expect_failure(distil_ + "--from 4 --to 4 -o x", 2, "--from 4 is not --to 4 doubled");
   expect_failure(distil_ + "--updates 5,6,7 -o x", 2, "--updates has 3 numbers for 4 halvings");
-  expect_failure(distil_ + "--updates 5 --warmup 5 -o x", 2, "--warmup 5 leaves nothing");
   expect_failure(distil_ + "--flip -o x", 2, "--flip goes with --data");
-  expect_failure(distil_ + "--cond y=1 --data data.safetensors -o x", 2, "--data brings its own");
   expect_failure(distil_ + "--guidance 0-2 -o x", 2, "give a number");
   expect_failure(distil_ + "--grid uniform-x -o x", 2, "uniform-t");
-  expect_failure(distil_ + "--captions a.txt --data data.safetensors -o x", 2, "in words");
   expect_failure("progressive --model analytic:mixture -o x", 2, "has no weights to train");
   Dataset data;
   data.samples = torch::zeros({3, 3, 8, 8}, torch::kByte);
@@ -140,7 +136,11 @@ TEST_F(ProgressiveCommand, RefusesWhatCannotBeDistilled) {
   data.samples = torch::zeros({3, 1, 16});
   data.sample_rate = 8000;
   write_dataset(folder_ / "sounds.safetensors", data);
-  expect_failure(distil_ + "--data sounds.safetensors -o x", 3, "has samples of 1x16");
+  const Outcome sounds = run(distil_ + "--data sounds.safetensors -o x");
+  EXPECT_EQ(sounds.code, 3);
+  EXPECT_NE(sounds.err.find("leave out --data to learn from the model's own samples"),
+            std::string::npos)
+      << sounds.err;
   EXPECT_FALSE(fs::exists(folder_ / "x")) << "what never began left a folder";
 }
 
