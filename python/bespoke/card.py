@@ -6,7 +6,7 @@ from bespoke import checks
 from bespoke.schedule import alpha_sigma, check_schedule
 
 SCRIPT, PACKAGE = FORMATS = ["torchscript", "aotinductor"]
-PREDICTIONS = ["velocity", "noise", "data", "v", "edm"]
+PREDICTIONS = ["velocity", "noise", "data", "v", "edm", "score"]
 CONVENTIONS = ["noise-to-data", "data-to-noise", "index", "sigma", "log-sigma"]
 INPUT_SCALINGS = ["none", "edm"]
 NEEDED = ["sample_shape", "prediction", "schedule", "time"]

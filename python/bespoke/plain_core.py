@@ -21,7 +21,7 @@ from bespoke.errors import Error
 from bespoke.schedule import DEFAULTS, PlainSchedule as Schedule, Point
 
 FORMAT, VERSION = "bespoke-solver", 2
-PREDICTIONS = ["velocity", "noise", "data", "v", "edm"]
+PREDICTIONS = ["velocity", "noise", "data", "v", "edm", "score"]
 _EDM_DATA = 0.5  # the deviation of the data in EDM's scalings
 
 
@@ -41,13 +41,19 @@ def built_version() -> str:
 
 # Predictions
 
+# What papers and other tools call them.
+_ALIASES = {"eps": "noise", "epsilon": "noise", "x0": "data", "x_0": "data", "sample": "data",
+            "v_prediction": "v", "v-prediction": "v", "flow": "velocity"}
+
+
 def predictions() -> List[str]:
     """What a network may predict."""
     return list(PREDICTIONS)
 
 
 def parse_prediction(name: str) -> str:
-    """The name, if there is such a prediction."""
+    """The name, or the one that it is another for, if there is such a prediction."""
+    name = _ALIASES.get(name, name)
     if name not in PREDICTIONS:
         raise Error(f"unknown prediction '{name}'; known are {', '.join(PREDICTIONS)}")
     return name
@@ -75,6 +81,8 @@ def data_from(prediction: str, p: Point) -> Affine:
         return Affine(0.0, 1.0)
     if prediction == "v":
         return Affine(p.alpha / norm, -p.sigma / norm)
+    if prediction == "score":
+        return Affine(1 / p.alpha, p.sigma ** 2 / p.alpha)
     return Affine(p.alpha * _EDM_DATA ** 2 / q, p.sigma * _EDM_DATA / math.sqrt(q))
 
 
@@ -89,6 +97,8 @@ def noise_from(prediction: str, p: Point) -> Affine:
         return Affine(1 / p.sigma, -p.alpha / p.sigma)
     if prediction == "v":
         return Affine(p.sigma / norm, p.alpha / norm)
+    if prediction == "score":
+        return Affine(0.0, -p.sigma)
     return Affine(p.sigma / q, -p.alpha * _EDM_DATA / math.sqrt(q))
 
 
@@ -101,6 +111,8 @@ def velocity_from(prediction: str, p: Point) -> Affine:
         return Affine(p.alpha_slope / p.alpha, -w / p.alpha)
     if prediction == "data":
         return Affine(p.sigma_slope / p.sigma, w / p.sigma)
+    if prediction == "score":
+        return Affine(p.alpha_slope / p.alpha, w * p.sigma / p.alpha)
     along = p.alpha * p.alpha_slope
     if prediction == "v":
         return Affine((along + p.variance_rate) / norm, -w / norm)
@@ -115,9 +127,9 @@ def safe_margin(epsilon: float) -> float:
 def safe_time(prediction: str, schedule: Schedule, t: float, margin: float) -> float:
     """t, or a time a hair inside where the output determines the data and the noise."""
     here = schedule.point(t)
-    if prediction == "noise" and here.alpha < margin * here.sigma:
+    if prediction in ("noise", "score") and here.alpha < margin * here.sigma:
         return max(t, schedule.time_at_log_snr(math.log(margin)))
-    if prediction == "data" and here.sigma < margin * here.alpha:
+    if prediction in ("data", "score") and here.sigma < margin * here.alpha:
         return min(t, schedule.time_at_log_snr(-math.log(margin)))
     if prediction == "velocity" and math.isinf(here.sigma_slope):
         return min(t, schedule.time_at_log_snr(-math.log(margin)))

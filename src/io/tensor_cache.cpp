@@ -67,7 +67,13 @@ std::optional<TensorCache::Tensors> TensorCache::find(const nlohmann::json& key)
 void TensorCache::keep(const nlohmann::json& key, const Tensors& tensors) const {
   if (!is_on()) return;
   const std::string text = key_text(key);
-  write_safetensors(file_of(text), {tensors, {{kKey, text}, {kChecksum, checksum(tensors)}}});
+  const auto path = file_of(text);
+  // Written to, a pipe would wait for a reader, and a folder refuses: such a place keeps nothing.
+  std::error_code unknown;
+  if (std::filesystem::exists(path, unknown) && !std::filesystem::is_regular_file(path, unknown)) {
+    return;
+  }
+  write_safetensors(path, {tensors, {{kKey, text}, {kChecksum, checksum(tensors)}}});
 }
 
 }  // namespace bespoke

@@ -1,6 +1,7 @@
 #include "bespoke/io/tensor_cache.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <torch/torch.h>
 
 #include "bespoke/base/error.h"
@@ -61,6 +62,16 @@ TEST_F(TensorCacheTest, DoesNotTrustBrokenAlteredOrForeignFiles) {
   EXPECT_FALSE(cache_.find(key_));
   write_file_atomically(file_of(key_), good);
   EXPECT_TRUE(cache_.find(key_));
+}
+
+// What waits for a reader, or refuses, keeps nothing, and nothing waits.
+TEST_F(TensorCacheTest, LeavesAloneWhatIsNoFile) {
+  ASSERT_EQ(mkfifo(file_of(key_).c_str(), 0600), 0);
+  cache_.keep(key_, tensors_);
+  EXPECT_TRUE(std::filesystem::is_fifo(file_of(key_)));
+  std::filesystem::remove(file_of(key_));
+  std::filesystem::create_directory(file_of(key_));
+  EXPECT_NO_THROW(cache_.keep(key_, tensors_));
 }
 
 TEST_F(TensorCacheTest, WithoutAFolderKeepsNothing) {

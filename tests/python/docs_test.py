@@ -111,7 +111,7 @@ class Guide(unittest.TestCase):
         if torch is not None:
             self.assertIn("Your own PyTorch model", names)
             self.assertIn("Faster Stable Diffusion in two lines", names)
-            self.assertIn("Faster Stable Diffusion in five lines", names)
+            self.assertIn("More decibels from more calls", names)
 
     def run_section(self, guide, blocks):
         if torch is None and needs_torch(blocks):

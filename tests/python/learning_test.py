@@ -120,13 +120,13 @@ class Algebra(unittest.TestCase):
     @unittest.skipUnless(COMPILED, "the compiled module is not built")
     def test_the_fit_is_the_cores(self):
         from bespoke.problem import Problem
-        from bespoke.progress import Progress
+        from bespoke.trajectories import reference
         problem = Problem(VELOCITY, normal(3, 4), held_out=0)
         solver = problem.fit(4, start_scale=1, progress=False).solver
         numbers = list(range(4))
-        known = problem.samples(Progress())[0].trajectories
         noise = normal(3, 4)
-        targets = [known.state_at(t, numbers, noise) for t in solver.times[1:]]
+        known = reference(problem.field, noise, numbers, problem.tolerance, record=True).trajectories
+        targets = [known.state_at(t, numbers) for t in solver.times[1:]]
         rows, _ = driven(
             fitted_steps(noise, solver.times[:-1], targets,
                          lambda step: plain_step(step.model, step.index == 3)),

@@ -42,6 +42,8 @@ class Mixture:
             return noise
         if prediction == "v":
             return alpha * noise - sigma * data
+        if prediction == "score":
+            return -noise / sigma
         step = 1e-6  # the velocity by differences of the schedule: no formula of ours
         low, high = np.clip(t - step, 0, 1), np.clip(t + step, 0, 1)
         slope = [np.array([(f(float(b)) - f(float(a))) / (b - a) for a, b in zip(low, high)])
