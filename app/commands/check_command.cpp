@@ -239,7 +239,8 @@ std::string evidence(const CardCheck& check, bool real) {
 }
 
 void warn_of_doubt(const OpenModel& open, const CardCheck& check, bool real) {
-  if (check.sets > 0 && check.gain > 1) {
+  constexpr double kNotable = 1.05;
+  if (check.sets > 0 && check.gain > kNotable) {
     say("bespoke: warning: {} may not describe this network: {}; see whether the card's key is "
         "right{}",
         open.name, evidence(check, real), real ? "" : ", or give real samples with --data");

@@ -86,9 +86,22 @@ void add_other_times(const ModelCard& card, std::vector<Alternative>& list) {
 // Whether the noise of a path grows without bound while the data keeps its size.
 bool explodes(const Schedule& schedule) { return schedule.alpha(0) == schedule.alpha(1); }
 
-void add_schedule(const ModelCard& card, const std::string& change, const SchedulePtr& schedule,
-                  bool draws, std::vector<Alternative>& list) {
-  list.push_back(changed(card, change, [&](ModelCard& other) { other.schedule = schedule; }));
+// A schedule, unless its numbers make none or it is the card's own. A network that counts levels is
+// told of as many as the schedule has.
+void add_schedule(const ModelCard& card, const std::string& change,
+                  const nlohmann::json& description, bool draws, std::vector<Alternative>& list) {
+  SchedulePtr schedule;
+  try {
+    schedule = schedule_from_json(description);
+  } catch (const Error&) {
+    return;
+  }
+  if (schedule->describe() == card.schedule->describe()) return;
+  list.push_back(changed(card, change, [&](ModelCard& other) {
+    other.schedule = schedule;
+    const int64_t levels = discrete_levels(*schedule);
+    if (other.time.levels > 0 && levels > 0) other.time.levels = levels;
+  }));
   list.back().draws = draws;
 }
 
@@ -101,8 +114,7 @@ void add_registered(const ModelCard& card, const ScheduleEntry& entry,
   nlohmann::json description = make_schedule(entry.name)->describe();
   const bool discrete = description.contains("steps");
   if (discrete && levels > 0) description["steps"] = levels;
-  add_schedule(card, fmt::format("schedule \"{}\"", entry.name), schedule_from_json(description),
-               true, list);
+  add_schedule(card, fmt::format("schedule \"{}\"", entry.name), description, true, list);
   constexpr int64_t kUsualLevels = 1000;
   if (!discrete || levels == 0 || levels == kUsualLevels || !description.contains("beta_end")) {
     return;
@@ -113,7 +125,7 @@ void add_registered(const ModelCard& card, const ScheduleEntry& entry,
   description["beta_start"] = share * description["beta_start"].get<double>();
   description["beta_end"] = end;
   add_schedule(card, fmt::format("schedule \"{}\" with beta_end {:.4g}", entry.name, end),
-               schedule_from_json(description), true, list);
+               description, true, list);
 }
 
 // Betas that rise fast over few levels, as imputers and other models of series have them.
@@ -122,10 +134,8 @@ void add_few_levels(const ModelCard& card, std::vector<Alternative>& list) {
   const int64_t levels = card.time.levels;
   if (levels == 0 || levels > kMost) return;
   for (const char* name : {"ddpm-linear", "ddpm-quadratic"}) {
-    const SchedulePtr schedule = schedule_from_json(
-        {{"name", name}, {"steps", levels}, {"beta_start", 1e-4}, {"beta_end", 0.5}});
-    if (schedule->describe() == card.schedule->describe()) continue;
-    add_schedule(card, fmt::format("schedule \"{}\" with beta_end 0.5", name), schedule, true,
+    add_schedule(card, fmt::format("schedule \"{}\" with beta_end 0.5", name),
+                 {{"name", name}, {"steps", levels}, {"beta_start", 1e-4}, {"beta_end", 0.5}}, true,
                  list);
   }
 }
@@ -144,15 +154,11 @@ void add_other_schedules(const ModelCard& card, std::vector<Alternative>& list) 
 // The card's own schedule with another value of one parameter.
 void add_other_parameters(const ModelCard& card, std::vector<Alternative>& list) {
   const nlohmann::json own = card.schedule->describe();
-  const auto add = [&](const char* key, double value) {
+  const auto add = [&](const char* key, const nlohmann::json& value) {
     nlohmann::json other = own;
     other[key] = value;
-    try {
-      add_schedule(card, fmt::format("schedule.{} {:.4g}", key, value), schedule_from_json(other),
-                   false, list);
-    } catch (const Error&) {
-      // Out of the parameter's range.
-    }
+    add_schedule(card, fmt::format("schedule.{} {:.4g}", key, value.get<double>()), other, false,
+                 list);
   };
   // A network that is told sigma knows what is largest; the path is only longer or shorter.
   const bool told = card.time.convention == TimeConvention::sigma ||
@@ -163,17 +169,7 @@ void add_other_parameters(const ModelCard& card, std::vector<Alternative>& list)
     for (const double factor : {0.5, 2.0}) add(key, factor * own[key].get<double>());
   }
   if (!own.contains("steps")) return;
-  for (const int64_t steps : {100, 1000, 4000}) {
-    if (steps == own["steps"].get<int64_t>()) continue;
-    nlohmann::json other = own;
-    other["steps"] = steps;
-    const SchedulePtr schedule = schedule_from_json(other);
-    list.push_back(changed(card, fmt::format("schedule.steps {}", steps), [&](ModelCard& made) {
-      made.schedule = schedule;
-      if (made.time.levels > 0) made.time.levels = steps;
-    }));
-    list.back().draws = false;
-  }
+  for (const int steps : {100, 1000, 4000}) add("steps", steps);
 }
 
 // Only networks in EDM's manner scale their input.

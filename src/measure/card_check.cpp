@@ -166,23 +166,30 @@ Pool pool_of_samples(const std::vector<Alternative>& declarations,
 }
 
 // The mean squared error of each sample of a set, denoised from about this level: [count] float64,
-// relative to that of the best linear guess, v s^2 / (v + s^2) with s = sigma / alpha.
+// relative to that of the linear guess m + v / (v + s^2) (y - m) of the same noisy sample y, with
+// s = sigma / alpha and the set's own mean m.
 torch::Tensor relative_errors(const Model& model, const Pool& pool, int64_t set, double level,
                               int64_t batch) {
   // A schedule may end before the level; then it is the end's.
   const double t = model.schedule()->time_at_snr(1 / level);
   const SchedulePoint p = model.schedule()->at(t);
-  std::vector<torch::Tensor> errors;
+  const double v = pool.variances[static_cast<size_t>(set)];
+  const double s = p.sigma / p.alpha;
+  const auto mean = pool.samples.slice(0, set * pool.count, (set + 1) * pool.count).mean(0, true);
+  const auto squared = [](const torch::Tensor& difference) {
+    return difference.to(torch::kDouble).pow(2).flatten(1).mean(1).cpu();
+  };
+  std::vector<torch::Tensor> ratios;
   for_each_batch(pool.count, batch, nullptr, [&](int64_t first, int64_t last, const auto&) {
     const int64_t begin = set * pool.count + first, end = set * pool.count + last;
     const auto data = pool.samples.slice(0, begin, end);
-    const auto x = p.alpha * data + p.sigma * pool.noise.slice(0, begin, end);
+    const auto noise = pool.noise.slice(0, begin, end);
+    const auto x = p.alpha * data + p.sigma * noise;
     const auto guess = denoise(model, x, t, slice(pool.conditions, begin, end));
-    errors.push_back((guess - data).to(torch::kDouble).pow(2).flatten(1).mean(1).cpu());
+    const auto linear = mean + v / (v + s * s) * (data + s * noise - mean);
+    ratios.push_back(squared(guess - data) / squared(linear - data));
   });
-  const double v = pool.variances[static_cast<size_t>(set)];
-  const double s2 = p.sigma * p.sigma / (p.alpha * p.alpha);
-  return torch::cat(errors) * ((v + s2) / (v * s2));
+  return torch::cat(ratios);
 }
 
 // The logarithm of the above, mean over noise levels: [sets, count] float64.

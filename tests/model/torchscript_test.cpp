@@ -389,7 +389,7 @@ TEST_F(TorchScript, RefusesEachMistakeInACard) {
     refused([&](json& d) { d.erase(key); }, std::string("key \"") + key + "\" is missing");
   }
   refused([](json& d) { d["predictoin"] = 1; }, "did you mean 'prediction'?");
-  refused([](json& d) { d["prediction"] = "epsilon"; }, "unknown prediction 'epsilon'");
+  refused([](json& d) { d["prediction"] = "epsilo"; }, "unknown prediction 'epsilo'");
   refused([](json& d) { d["schedule"] = {{"name", "vpp"}}; }, "did you mean 'vp'?");
   refused([](json& d) { d["sample_shape"] = {3, -1}; }, "sample_shape[1]");
   refused([](json& d) { d["sample_shape"] = 3; }, "sample_shape");
