@@ -300,7 +300,7 @@ class Learning(unittest.TestCase):
                                  ({"times": "nearest"}, "found 'nearest'"),
                                  ({"clip": -1}, "positive"),
                                  ({"schedule": "edm"}, "deviation 80"),
-                                 ({"prediction": "score"}, "unknown prediction 'score'")):
+                                 ({"prediction": "scores"}, "unknown prediction 'scores'")):
             with self.assertRaisesRegex(Error, message):
                 Sampler(VELOCITY, **options)
         with self.assertRaisesRegex(Error, "a callable"):
