@@ -53,6 +53,20 @@ SolverFile joined(std::string name, const std::vector<SolverFile>& files) {
   return all;
 }
 
+// A file of one solver, which Python can run: it steps with what the model returns, unclipped.
+SolverFile for_python(SolverFile file) {
+  if (file.field.clip) {
+    throw bad_input(
+        "{} is for a model whose sampler clips its data predictions ({}), which Solver does not "
+        "do; "
+        "clip in a field that predicts the data and take \"clip\" out of the file's field, or run "
+        "it "
+        "with bespoke sample",
+        file.name, to_string(*file.field.clip));
+  }
+  return file;
+}
+
 // All that Python knows of the format of solver files.
 void bind_solver_file(py::module_& module) {
   py::class_<SolverFile>(module, "SolverFile")
@@ -73,7 +87,8 @@ void bind_solver_file(py::module_& module) {
       .def_readonly("name", &SolverFile::name)
       .def_property_readonly("nfes", &SolverFile::nfes)
       .def(
-          "only", [](const SolverFile& file, int nfe) { return file.only(nfe); }, py::arg("nfe"))
+          "only", [](const SolverFile& file, int nfe) { return for_python(file.only(nfe)); },
+          py::arg("nfe"))
       .def_static("joined", &joined, py::arg("name"), py::arg("files"))
       .def_property_readonly("solver", [](const SolverFile& file) { return file.at(); })
       .def_property_readonly(

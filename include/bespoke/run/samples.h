@@ -54,8 +54,8 @@ class Samples {
   // `numbers` are those of the rows in the field, 0 ... count - 1 where they are empty.
   // Trajectories are of the first so many rows. The team must outlive it.
   Samples(std::shared_ptr<const ArrayField> field, Array noise, const Array& x1,
-          std::shared_ptr<const Trajectories> trajectories = nullptr, EvaluationOptions options = {},
-          std::vector<int64_t> numbers = {});
+          std::shared_ptr<const Trajectories> trajectories = nullptr,
+          EvaluationOptions options = {}, std::vector<int64_t> numbers = {});
 
   int64_t count() const { return static_cast<int64_t>(numbers_.size()); }
   double sample_size() const { return size_; }          // the numbers errors are averaged over
