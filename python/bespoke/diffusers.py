@@ -33,7 +33,70 @@ PREDICTIONS = {"epsilon": "noise", "v_prediction": "v", "sample": "data",
 REFUSED_KEYS = {"clip_sample": False, "steps_offset": 1, "thresholding": False}
 
 
-class BespokeScheduler(SchedulerMixin, ConfigMixin):
+class FromNoise:
+    """What schedulers of solvers have in common: they run from noise alone, step by step."""
+
+    _step_index: Optional[int]
+    _begin_index: Optional[int]
+    _returned: Optional[torch.Tensor]  # the state that the last step returned
+
+    def _path(self) -> Tuple[Any, int]:
+        """The network's path and its number of levels."""
+        raise NotImplementedError
+
+    @property
+    def step_index(self) -> Optional[int]:
+        """Steps taken; None before the first."""
+        return self._step_index
+
+    @property
+    def begin_index(self) -> Optional[int]:
+        """Where the pipeline begins."""
+        return self._begin_index
+
+    def set_begin_index(self, begin_index: int = 0) -> None:
+        """Only from the beginning."""
+        if begin_index:
+            raise Error(f"a solver runs from noise alone, not from step {begin_index}; "
+                        "use strength 1, or another scheduler for this")
+        self._begin_index = 0
+
+    def scale_model_input(self, sample: torch.Tensor, timestep: Any = None) -> torch.Tensor:
+        """Networks get the state as it is."""
+        return sample
+
+    def add_noise(self, original_samples: torch.Tensor, noise: torch.Tensor,
+                  timesteps: torch.Tensor) -> torch.Tensor:
+        """The path's own states alpha x + sigma noise, at the network's times."""
+        schedule, levels = self._path()
+        times = [our_time(schedule, float(time), levels) for time in timesteps.flatten()]
+        shape = (-1,) + (1,) * (original_samples.dim() - 1)
+
+        def weights(values: List[float]) -> torch.Tensor:
+            return torch.tensor(values, dtype=original_samples.dtype,
+                                device=original_samples.device).reshape(shape)
+        return (weights([schedule.alpha(t) for t in times]) * original_samples
+                + weights([schedule.sigma(t) for t in times]) * noise)
+
+    def scale_noise(self, sample: torch.Tensor, timestep: torch.Tensor,
+                    noise: torch.Tensor) -> torch.Tensor:
+        """The same, as flow pipelines call it."""
+        return self.add_noise(sample, noise, timestep)
+
+    def __len__(self) -> int:
+        return self._path()[1]
+
+    def _check_untouched(self, sample: torch.Tensor) -> None:
+        if self._returned is None or sample is self._returned:
+            return
+        if sample.shape != self._returned.shape or not torch.equal(
+                sample, self._returned.to(sample)):
+            raise Error("the state was edited between steps, by a callback or an inpainting mask; "
+                        "a solver makes its next state of the noise and the outputs alone and "
+                        "would drop the edit, so use another scheduler for this")
+
+
+class BespokeScheduler(FromNoise, SchedulerMixin, ConfigMixin):
     """Runs the solver of `num_inference_steps` evaluations out of those it holds.
 
     `clip` is what the network's own sampler does to data predictions: {"most": 1.0}, or, with
@@ -114,27 +177,6 @@ class BespokeScheduler(SchedulerMixin, ConfigMixin):
                         "scale before it says how many steps it takes: hold one solver alone")
         return scales.pop() if scales else 1.0
 
-    @property
-    def step_index(self) -> Optional[int]:
-        """Steps taken; None before the first."""
-        return self._step_index
-
-    @property
-    def begin_index(self) -> Optional[int]:
-        """Where the pipeline begins."""
-        return self._begin_index
-
-    def set_begin_index(self, begin_index: int = 0) -> None:
-        """Only from the beginning."""
-        if begin_index:
-            raise Error(f"a distilled solver runs from noise alone, not from step {begin_index}; "
-                        "use strength 1, or another scheduler for this")
-        self._begin_index = 0
-
-    def scale_model_input(self, sample: torch.Tensor, timestep: Any = None) -> torch.Tensor:
-        """Networks get the state as it is."""
-        return sample
-
     def set_timesteps(self, num_inference_steps: Optional[int] = None, device: Any = None,
                       timesteps: Any = None, sigmas: Any = None, mu: Optional[float] = None,
                       **ignored: Any) -> None:
@@ -188,27 +230,8 @@ class BespokeScheduler(SchedulerMixin, ConfigMixin):
             self._outputs, self._start, self._scale_was_read = [], None, False
         return SchedulerOutput(prev_sample=state) if return_dict else (state,)
 
-    def add_noise(self, original_samples: torch.Tensor, noise: torch.Tensor,
-                  timesteps: torch.Tensor) -> torch.Tensor:
-        """The path's own states alpha x + sigma noise, at the network's times."""
-        schedule = self._schedule()
-        levels = int(self.config.num_train_timesteps)
-        times = [our_time(schedule, float(time), levels) for time in timesteps.flatten()]
-        shape = (-1,) + (1,) * (original_samples.dim() - 1)
-
-        def weights(values: List[float]) -> torch.Tensor:
-            return torch.tensor(values, dtype=original_samples.dtype,
-                                device=original_samples.device).reshape(shape)
-        return (weights([schedule.alpha(t) for t in times]) * original_samples
-                + weights([schedule.sigma(t) for t in times]) * noise)
-
-    def scale_noise(self, sample: torch.Tensor, timestep: torch.Tensor,
-                    noise: torch.Tensor) -> torch.Tensor:
-        """The same, as flow pipelines call it."""
-        return self.add_noise(sample, noise, timestep)
-
-    def __len__(self) -> int:
-        return int(self.config.num_train_timesteps)
+    def _path(self) -> Tuple[Any, int]:
+        return self._schedule(), int(self.config.num_train_timesteps)
 
     # The run
 
@@ -225,15 +248,6 @@ class BespokeScheduler(SchedulerMixin, ConfigMixin):
         self._step_index = 0
         self._start = sample.detach().float()
         self._outputs = []
-
-    def _check_untouched(self, sample: torch.Tensor) -> None:
-        if self._returned is None or sample is self._returned:
-            return
-        if sample.shape != self._returned.shape or not torch.equal(
-                sample, self._returned.to(sample)):
-            raise Error("the state was edited between steps, by a callback or an inpainting mask; "
-                        "this solver makes its next state of the noise and the outputs alone and "
-                        "would drop the edit, so use another scheduler for this")
 
     def _prediction(self, index: int, output: torch.Tensor, sample: torch.Tensor) -> torch.Tensor:
         """The output, or the data prediction where it is clipped."""

@@ -24,7 +24,7 @@ from diffusers.configuration_utils import register_to_config
 from diffusers.schedulers.scheduling_utils import KarrasDiffusionSchedulers, SchedulerOutput
 
 from bespoke.data_field import Clip, Conversation, DataField, to_numpy, usual_peak
-from bespoke.diffusers import (PREDICTIONS, BespokeScheduler, default_count, guidance_of_caller,
+from bespoke.diffusers import (PREDICTIONS, BespokeScheduler, FromNoise, default_count, guidance_of_caller,
                                network_time, our_time, own_part)
 from bespoke.errors import Error
 from bespoke.learning import MOST_SAMPLES, REFERENCE, Learner, Quality, Rounding, checked_steps
@@ -62,7 +62,7 @@ class Pupil:
         self.peak = 2.0
 
 
-class LearningScheduler(SchedulerMixin, ConfigMixin):
+class LearningScheduler(FromNoise, SchedulerMixin, ConfigMixin):
     """Learns to draw in `steps` evaluations what the network draws in many, from the first images.
 
     steps        evaluations of later images; for several, num_inference_steps chooses. None learns
@@ -160,27 +160,6 @@ class LearningScheduler(SchedulerMixin, ConfigMixin):
 
     # What pipelines read
 
-    @property
-    def step_index(self) -> Optional[int]:
-        """Steps taken; None before the first."""
-        return self._step_index
-
-    @property
-    def begin_index(self) -> Optional[int]:
-        """Where the pipeline begins."""
-        return self._begin_index
-
-    def set_begin_index(self, begin_index: int = 0) -> None:
-        """Only from the beginning."""
-        if begin_index:
-            raise Error("a solver is learnt and run from noise alone, not from step "
-                        f"{begin_index}; use strength 1, or another scheduler for this")
-        self._begin_index = 0
-
-    def scale_model_input(self, sample: torch.Tensor, timestep: Any = None) -> torch.Tensor:
-        """Networks get the state as it is."""
-        return sample
-
     def set_timesteps(self, num_inference_steps: Optional[int] = None, device: Any = None,
                       timesteps: Any = None, sigmas: Any = None, mu: Optional[float] = None,
                       **ignored: Any) -> None:
@@ -233,25 +212,8 @@ class LearningScheduler(SchedulerMixin, ConfigMixin):
             self._end(talk.samples)
         return SchedulerOutput(prev_sample=state) if return_dict else (state,)
 
-    def add_noise(self, original_samples: torch.Tensor, noise: torch.Tensor,
-                  timesteps: torch.Tensor) -> torch.Tensor:
-        """The path's own states alpha x + sigma noise, at the network's times."""
-        schedule = self._field.schedule
-        times = [our_time(schedule, float(time), self._levels) for time in timesteps.flatten()]
-        shape = (-1,) + (1,) * (original_samples.dim() - 1)
-
-        def weights(values: List[float]) -> torch.Tensor:
-            return torch.tensor(values).reshape(shape).to(original_samples)
-        return (weights([schedule.alpha(t) for t in times]) * original_samples
-                + weights([schedule.sigma(t) for t in times]) * noise)
-
-    def scale_noise(self, sample: torch.Tensor, timestep: torch.Tensor,
-                    noise: torch.Tensor) -> torch.Tensor:
-        """The same, as flow pipelines call it."""
-        return self.add_noise(sample, noise, timestep)
-
-    def __len__(self) -> int:
-        return self._levels
+    def _path(self) -> Tuple[Any, int]:
+        return self._field.schedule, self._levels
 
     # The run
 
@@ -282,15 +244,6 @@ class LearningScheduler(SchedulerMixin, ConfigMixin):
         if pupil not in self._pupils:
             self._pupils.append(pupil)
         self._say(learnt_line(pupil.learner, pupil.peak))
-
-    def _check_untouched(self, sample: torch.Tensor) -> None:
-        if self._returned is None or sample is self._returned:
-            return
-        if sample.shape != self._returned.shape or not torch.equal(
-                sample, self._returned.to(sample)):
-            raise Error("the state was edited between steps, by a callback or an inpainting mask; "
-                        "a solver makes its next state of the noise and the outputs alone and "
-                        "would drop the edit, so use another scheduler for this")
 
     def _check_time(self, wanted: float, given: Any) -> None:
         expected = self._network_time(wanted)
