@@ -68,21 +68,8 @@ class StudentProgram : public NetworkProgram {
     return module_.forward({arguments.begin(), arguments.end()});
   }
 
-  NetworkArguments arguments() const override {
-    const auto& declared = module_.get_method("forward").function().getSchema().arguments();
-    NetworkArguments result;
-    for (size_t i = 1; i < declared.size(); ++i) {  // the first is the module itself
-      result.names.push_back(declared[i].name());
-      if (!declared[i].default_value()) ++result.needed;
-    }
-    return result;
-  }
-
-  int64_t parameter_count() const override {
-    int64_t count = 0;
-    for (const auto& parameter : module_.parameters()) count += parameter.numel();
-    return count;
-  }
+  NetworkArguments arguments() const override { return arguments_of(module_); }
+  int64_t parameter_count() const override { return bespoke::parameter_count(module_); }
 
   bool has_gradients() const override { return true; }
 

@@ -115,22 +115,13 @@ class ScriptProgram : public NetworkProgram {
   }
 
   NetworkArguments arguments() const override {
-    const auto method = module_.find_method("forward");
-    if (!method) throw bad_input("{} has no method forward to call", path_);
-    const auto& declared = method->function().getSchema().arguments();
-    NetworkArguments result;
-    for (size_t i = 1; i < declared.size(); ++i) {  // the first is the module itself
-      result.names.push_back(declared[i].name());
-      if (!declared[i].default_value()) ++result.needed;
+    if (!module_.find_method("forward")) {
+      throw bad_input("{} has no method forward to call", path_);
     }
-    return result;
+    return arguments_of(module_);
   }
 
-  int64_t parameter_count() const override {
-    int64_t count = 0;
-    for (const auto& parameter : module_.parameters()) count += parameter.numel();
-    return count;
-  }
+  int64_t parameter_count() const override { return bespoke::parameter_count(module_); }
 
   bool has_gradients() const override { return true; }
   const torch::jit::Module* script() const override { return &module_; }
@@ -150,3 +141,23 @@ std::unique_ptr<NetworkProgram> load_script(const std::filesystem::path& path,
 }
 
 }  // namespace bespoke::detail
+
+namespace bespoke {
+
+NetworkArguments arguments_of(const torch::jit::Module& module) {
+  const auto& declared = module.get_method("forward").function().getSchema().arguments();
+  NetworkArguments result;
+  for (size_t i = 1; i < declared.size(); ++i) {  // the first is the module itself
+    result.names.push_back(declared[i].name());
+    if (!declared[i].default_value()) ++result.needed;
+  }
+  return result;
+}
+
+int64_t parameter_count(const torch::jit::Module& module) {
+  int64_t count = 0;
+  for (const auto& parameter : module.parameters()) count += parameter.numel();
+  return count;
+}
+
+}  // namespace bespoke

@@ -44,6 +44,10 @@ class NetworkProgram {
   virtual const torch::jit::Module* script() const { return nullptr; }
 };
 
+// Of a TorchScript module that has a method forward.
+NetworkArguments arguments_of(const torch::jit::Module& module);
+int64_t parameter_count(const torch::jit::Module& module);
+
 // `source` is what errors call the network, such as its file.
 NetworkPtr make_network(std::unique_ptr<NetworkProgram> program, const std::string& source,
                         const NetworkOptions& options = {});
