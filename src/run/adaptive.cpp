@@ -151,7 +151,8 @@ class AdaptiveRun {
     }
   }
 
-  // The places of their samples among all, a row each.
+  // The places of their samples among all, or of their rows where they are known by their
+  // positions.
   std::vector<int64_t> samples_of(const std::vector<int64_t>& travellers) const {
     std::vector<int64_t> samples;
     for (const int64_t traveller : travellers) {
@@ -166,11 +167,6 @@ class AdaptiveRun {
     std::vector<Value> rows;
     for (const Value value : values) rows.insert(rows.end(), static_cast<size_t>(size_), value);
     return rows;
-  }
-
-  // The rows of some travellers, by their positions.
-  std::vector<int64_t> rows_at(const std::vector<int64_t>& positions) const {
-    return samples_of(positions);
   }
 
   // Does work(size), where memory runs out for half as many, and all after it with as many.
@@ -318,7 +314,7 @@ class AdaptiveRun {
       times.push_back(now[k]);
     }
     if (travellers.empty()) return;
-    const std::vector<int64_t> rows = rows_at(positions), samples = samples_of(travellers);
+    const std::vector<int64_t> rows = samples_of(positions), samples = samples_of(travellers);
     recorder_.add_middles(samples, arrays_.take(middle, rows));
     recorder_.add_ends(samples, by_row(times), arrays_.take(rows_.x, rows),
                        arrays_.take(rows_.slope, rows));
@@ -328,7 +324,7 @@ class AdaptiveRun {
   void retire() {
     const auto arrived = control_.arrived();
     if (arrived.empty()) return;
-    const Array done = arrays_.kept(arrays_.take(rows_.x, rows_at(arrived)));
+    const Array done = arrays_.kept(arrays_.take(rows_.x, samples_of(arrived)));
     int64_t row = 0;
     for (const int64_t position : arrived) {
       for (const int64_t sample : samples_of({rows_.travellers[static_cast<size_t>(position)]})) {
@@ -336,7 +332,7 @@ class AdaptiveRun {
         ++row;
       }
     }
-    const auto staying = rows_at(control_.retire());
+    const auto staying = samples_of(control_.retire());
     rows_ = {control_.active(), arrays_.take(rows_.x, staying), arrays_.take(rows_.slope, staying)};
   }
 

@@ -106,10 +106,6 @@ std::vector<int64_t> Samples::own(const std::vector<int64_t>& samples) const {
   return mine;
 }
 
-Array Samples::chosen(const Array& all, const std::vector<int64_t>& rows) const {
-  return arrays_.take(all, rows);
-}
-
 std::vector<int64_t> Samples::numbers_of(const std::vector<int64_t>& rows) const {
   std::vector<int64_t> numbers;
   for (const int64_t row : rows) numbers.push_back(numbers_[static_cast<size_t>(row)]);
@@ -118,7 +114,7 @@ std::vector<int64_t> Samples::numbers_of(const std::vector<int64_t>& rows) const
 
 Array Samples::residual(const Array& x, const std::vector<int64_t>& rows) const {
   const Array y = options_.decode ? options_.decode(x) : x;
-  return arrays_.combine({1, -1}, {y, arrays_.cast(chosen(targets_, rows), y)}, y);
+  return arrays_.combine({1, -1}, {y, arrays_.cast(arrays_.take(targets_, rows), y)}, y);
 }
 
 // Does a part of some work, which fails for all where it fails for one; counts are those of all.
@@ -168,7 +164,7 @@ LinearModel Samples::linear_model(const std::vector<int64_t>& samples, Counts* c
 
 SolverRun Samples::run_part(const NsSolver& solver, const std::vector<int64_t>& rows,
                             Counts* counts, Keep keep) const {
-  SolverRun run = run_solver(*field_, solver, chosen(noise_, rows), numbers_of(rows), keep,
+  SolverRun run = run_solver(*field_, solver, arrays_.take(noise_, rows), numbers_of(rows), keep,
                              rows.front(), counts);
   run.samples = rows;
   return run;
@@ -240,14 +236,14 @@ std::vector<std::optional<Runs>> Samples::run_ends(const NsSolver& solver,
   }
   std::vector<Array> parts;
   for (const SolverRun& part : ends->parts) parts.push_back(part.end());
+  const Array mine_of_all = parts.empty() ? Array() : arrays_.concatenate(parts);
   int64_t begin = 0;
   for (const auto& set : sets) {
     const std::vector<int64_t> mine = own(set);
     const int64_t end = begin + static_cast<int64_t>(mine.size());
     Runs runs{set, {}};
     if (end > begin) {
-      runs.parts.push_back(
-          {solver, mine, {arrays_.rows(arrays_.concatenate(parts), begin, end)}, {}, {}});
+      runs.parts.push_back({solver, mine, {arrays_.rows(mine_of_all, begin, end)}, {}, {}});
     }
     all.emplace_back(std::move(runs));
     begin = end;
@@ -268,7 +264,7 @@ std::vector<std::optional<Runs>> Samples::run_each(const std::vector<NsSolver>& 
     const std::vector<int64_t> mine = own(samples);
     if (mine.empty()) return;
     side_by_side =
-        run_side_by_side(*field_, solvers, chosen(noise_, mine), numbers_of(mine), spent);
+        run_side_by_side(*field_, solvers, arrays_.take(noise_, mine), numbers_of(mine), spent);
     for (SolverRun& run : side_by_side) run.samples = mine;
   });
   for (size_t k = 0; k < solvers.size(); ++k) {
@@ -425,7 +421,7 @@ StepwiseFit::StepwiseFit(const Samples& samples, SolverShape shape,
       subset_(subset),
       rows_(samples.own(subset)),
       counts_(counts) {
-  if (!rows_.empty()) noise_ = samples_.chosen(samples_.noise_, rows_);
+  if (!rows_.empty()) noise_ = samples_.arrays_.take(samples_.noise_, rows_);
 }
 
 LinearModel StepwiseFit::noise_against(double time) const {

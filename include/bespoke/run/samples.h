@@ -108,7 +108,6 @@ class Samples {
   using Work = std::function<void(Counts* counts, std::vector<LinearModel::Sample>& samples)>;
 
   std::vector<int64_t> own(const std::vector<int64_t>& samples) const;
-  Array chosen(const Array& all, const std::vector<int64_t>& rows) const;
   std::vector<int64_t> numbers_of(const std::vector<int64_t>& rows) const;
   Array residual(const Array& x, const std::vector<int64_t>& rows) const;
   std::vector<Array> decoded_columns(const Array& columns, const Array& x,
