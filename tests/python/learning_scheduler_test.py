@@ -27,7 +27,7 @@ from bespoke import Error, accelerate
 from bespoke.diffusers import BespokeScheduler, LearningScheduler
 from bespoke.errors import DivergedError
 from bespoke.schedule import PlainSchedule
-from mixtures import Mixture
+from mixtures import NUMBERS as MODEL
 
 KINDS = {"epsilon": "noise", "v_prediction": "v", "sample": "data"}
 DDPM = {"beta_schedule": "linear", "beta_start": 1e-4, "beta_end": 0.02,
@@ -35,18 +35,6 @@ DDPM = {"beta_schedule": "linear", "beta_start": 1e-4, "beta_end": 0.02,
 FLOW = {"shift": 3.0, "num_train_timesteps": 1000}
 SHAPE = (3, 8, 8)
 FIRST = 53  # evaluations of a first image for 8 steps: whole levels fall together at the end
-
-
-class Numbers(Mixture):
-    """Samples whose numbers are independent, each of a mixture."""
-
-    def predict(self, alpha, sigma, x):
-        each = x.shape[1]
-        found = super().predict(np.repeat(alpha, each), np.repeat(sigma, each), x.reshape(-1, 1))
-        return tuple(part.reshape(x.shape) for part in found)
-
-
-MODEL = Numbers([[0.7], [-0.5]], [0.2, 0.3])
 
 
 class Network:

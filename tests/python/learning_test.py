@@ -27,22 +27,10 @@ from bespoke.learning import GRIDS, Learner, Parts, Rounding, reference_times, s
 from bespoke.schedule import PlainSchedule
 from bespoke.stepwise import (LinearModel, fitted_steps, least_squares,
                               least_log_error, plain_step, weighted_step)
-from mixtures import Mixture, two_gaussians
+from mixtures import NUMBERS as MODEL, two_gaussians
 
 COMPILED = hasattr(_core, "__file__") and not _core.__file__.endswith(".py")
 RANDOM = np.random.default_rng(5)
-
-
-class Numbers(Mixture):
-    """Samples whose numbers are independent, each of a mixture: a sample holds many cases."""
-
-    def predict(self, alpha, sigma, x):
-        each = x.shape[1]
-        found = super().predict(np.repeat(alpha, each), np.repeat(sigma, each), x.reshape(-1, 1))
-        return tuple(part.reshape(x.shape) for part in found)
-
-
-MODEL = Numbers([[0.7], [-0.5]], [0.2, 0.3])
 
 
 def normal(seed, count, size=64):

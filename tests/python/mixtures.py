@@ -51,6 +51,18 @@ class Mixture:
         return slope[0][:, None] * data + slope[1][:, None] * noise
 
 
+class Numbers(Mixture):
+    """Samples whose numbers are independent, each of a mixture: a sample holds many cases."""
+
+    def predict(self, alpha, sigma, x):
+        each = x.shape[1]
+        found = super().predict(np.repeat(alpha, each), np.repeat(sigma, each), x.reshape(-1, 1))
+        return tuple(part.reshape(x.shape) for part in found)
+
+
+NUMBERS = Numbers([[0.7], [-0.5]], [0.2, 0.3])
+
+
 def two_gaussians(t, x):
     """The velocity on FM-OT of numbers all near 1 or all near -1, deviation 0.2; any array type."""
     s = t.reshape((-1,) + (1,) * (len(x.shape) - 1))

@@ -367,8 +367,6 @@ class Methods(unittest.TestCase):
             self.assertEqual(sum(batches), result.calls)
             if batch is not None:
                 self.assertLessEqual(max(batches), batch)
-            # Two iterations of a Jacobian alone change 38 numbers of 8 samples over 4 evaluations.
-            self.assertLess(len(batches), 500 if batch is None else 1300)
 
     def test_a_field_may_write_into_its_states(self):
         def greedy(t, x):
