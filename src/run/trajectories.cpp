@@ -76,6 +76,10 @@ void Trajectories::check(double t) const {
   }
 }
 
+Trajectories Trajectories::seen_from(SchedulePtr path) const {
+  return {arrays_, samples_, {std::move(path), 0, 1, 0, 1}};
+}
+
 void Trajectories::append(Trajectories other) {
   if (samples_.empty()) {
     *this = std::move(other);
