@@ -1,8 +1,10 @@
 #include "chosen_starts.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "bespoke/base/error.h"
+#include "bespoke/base/mean.h"
 #include "bespoke/distill/screen.h"
 #include "bespoke/distill/starts.h"
 
@@ -12,9 +14,14 @@ namespace {
 
 class StartChoice {
  public:
-  StartChoice(const Samples& training, const Family& family, const DistillOptions& options,
-              Counts* counts)
-      : training_(training), family_(family), options_(options), counts_(counts) {}
+  StartChoice(const Samples& training, const Samples& validation, const Family& family,
+              const DistillOptions& options, Counts* counts, Counts* measured)
+      : training_(training),
+        validation_(validation),
+        family_(family),
+        options_(options),
+        counts_(counts),
+        measured_(measured) {}
 
   std::vector<NamedSolver> choose() const {
     if (!options_.starts.empty()) return options_.starts;
@@ -46,8 +53,11 @@ class StartChoice {
     const auto report = [&](double done) {
       if (options_.on_progress) options_.on_progress("fitting", done);
     };
-    return search_fit(training_, family_, schedule(), fit_search_options(options_), counts_,
-                      report);
+    // The best on few samples may owe that to one of them.
+    constexpr size_t kFinalists = 4;
+    const std::vector<NamedSolver> fits = search_fits(
+        training_, family_, schedule(), fit_search_options(options_), kFinalists, counts_, report);
+    return best_measured(fits);
   }
 
   // The nearest of the catalogue on any of the automatic grids.
@@ -79,10 +89,30 @@ class StartChoice {
     return candidates[nearest_solver(training_, solvers, samples, counts_, report)];
   }
 
+  // As they are, on all validation samples; the first where none is finite there.
+  NamedSolver best_measured(const std::vector<NamedSolver>& candidates) const {
+    double least = std::numeric_limits<double>::infinity();
+    size_t best = 0;
+    for (size_t k = 0; k < candidates.size() && candidates.size() > 1; ++k) {
+      try {
+        const double loss = mean(
+            validation_.log_errors(candidates[k].solver, first_samples(validation_), measured_));
+        if (!(loss < least)) continue;
+        least = loss;
+        best = k;
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::diverged) throw;
+      }
+    }
+    return candidates[best];
+  }
+
   const Samples& training_;
+  const Samples& validation_;
   const Family& family_;
   const DistillOptions& options_;
   Counts* counts_;
+  Counts* measured_;
 };
 
 }  // namespace
@@ -93,9 +123,10 @@ FitSearchOptions fit_search_options(const DistillOptions& options) {
   return search;
 }
 
-std::vector<NamedSolver> chosen_starts(const Samples& training, const Family& family,
-                                       const DistillOptions& options, Counts* counts) {
-  return StartChoice(training, family, options, counts).choose();
+std::vector<NamedSolver> chosen_starts(const Samples& training, const Samples& validation,
+                                       const Family& family, const DistillOptions& options,
+                                       Counts* counts, Counts* measured) {
+  return StartChoice(training, validation, family, options, counts, measured).choose();
 }
 
 }  // namespace bespoke::detail

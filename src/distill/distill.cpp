@@ -64,7 +64,7 @@ class Distillation {
 
   std::unique_ptr<Optimiser> make_optimiser(const LossGradients* gradients) const {
     if (options_.method != Method::adam) {
-      return direct_optimiser(training_, family_, options_.direct, budget_.for_training(state_));
+      return direct_optimiser(training_, family_, options_.direct);
     }
     if (gradients == nullptr) {
       throw usage_error(
@@ -79,8 +79,8 @@ class Distillation {
     state_.nfe = family_->nfe();
     state_.method = options_.method;
     state_.seed = options_.seed;
-    for (const auto& [name, solver] :
-         chosen_starts(training_, *family_, options_, &state_.screening)) {
+    for (const auto& [name, solver] : chosen_starts(training_, validation_, *family_, options_,
+                                                    &state_.screening, &state_.validation)) {
       StartState start;
       start.name = name;
       start.theta = start.best_theta = family_->parameters(solver);
@@ -142,7 +142,8 @@ class Distillation {
     StartState& start = state_.starts[index];
     while (true) {
       if (start.diverged) return Ending::diverged;
-      if (options_.method == Method::automatic && patience_.is_over(start, optimiser_->batch())) {
+      if (options_.method == Method::automatic &&
+          patience_.is_over(start, optimiser_->batch(start))) {
         return Ending::converged;
       }
       if (start.iteration >= until) return Ending::iterations;

@@ -53,15 +53,13 @@ FittedSolver fit_solver(const Samples& samples, const std::vector<int64_t>& subs
   for (size_t i = 0; i < n; ++i) {
     LinearModel step = run.evaluate(times[i], times[i + 1]);
     std::vector<double> change = solved(least_squares_change(step), i);
-    if (i + 1 == n) {
-      // From least squares on, since far from it the log error has other minima.
-      step = moved(step, change);
-      step.floor = options.smoothing * step.typical_square();
-      const std::vector<double> more = best_change(step);
-      for (size_t j = 0; j < change.size(); ++j) change[j] += more[j];
-      step.floor = 0;
-      fitted.loss = step.loss(more);
-    }
+    // From least squares on, since far from it the log error has other minima.
+    step = moved(step, change);
+    step.floor = options.smoothing * step.typical_square();
+    const std::vector<double> more = best_change(step);
+    for (size_t j = 0; j < change.size(); ++j) change[j] += more[j];
+    step.floor = 0;
+    fitted.loss = step.loss(more);
     add_step(solver, change);
     run.advance(change);
   }

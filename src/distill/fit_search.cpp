@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
+#include <map>
 #include <vector>
 
 #include "bespoke/base/error.h"
@@ -60,10 +60,10 @@ class Search {
       const NsSolver on_grid = representable(family_, make_grid(grid, family_.nfe(), schedule_));
       fit_.start_scale = on_grid.start_scale;
       const FittedSolver fitted = fit_solver(samples_, subset_, on_grid.times, fit_, counts_);
-      if (!(fitted.loss < least_)) return false;
-      least_ = fitted.loss;
-      best_ = {"fit/" + grid, fitted.solver};
-      return true;
+      const bool better = fits_.empty() || fitted.loss < fits_.begin()->first;
+      if (std::isfinite(fitted.loss))
+        fits_.emplace(fitted.loss, NamedSolver{"fit/" + grid, fitted.solver});
+      return better && std::isfinite(fitted.loss);
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::diverged) problem_ = error.what();
       // A range moved beyond what the schedule can tell apart is no grid.
@@ -72,9 +72,14 @@ class Search {
     }
   }
 
-  NamedSolver best() const {
-    if (best_.name.empty()) throw Error(ErrorKind::diverged, problem_);
-    return best_;
+  // So many at most, the best first.
+  std::vector<NamedSolver> best(size_t most) const {
+    if (fits_.empty()) throw Error(ErrorKind::diverged, problem_);
+    std::vector<NamedSolver> found;
+    for (const auto& [loss, fit] : fits_) {
+      if (found.size() < most) found.push_back(fit);
+    }
+    return found;
   }
 
  private:
@@ -84,8 +89,7 @@ class Search {
   FitOptions fit_;
   std::vector<int64_t> subset_;
   Counts* counts_;
-  double least_ = std::numeric_limits<double>::infinity();
-  NamedSolver best_;
+  std::multimap<double, NamedSolver> fits_;  // by their loss
   std::string problem_ = "no fit has a finite error";
 };
 
@@ -123,11 +127,12 @@ bool moves(Search& search, MovableGrid& grid, size_t number, double step) {
 
 }  // namespace
 
-NamedSolver search_fit(const Samples& samples, const Family& family, const Schedule& schedule,
-                       const FitSearchOptions& options, Counts* counts,
-                       const std::function<void(double)>& on_progress) {
+std::vector<NamedSolver> search_fits(const Samples& samples, const Family& family,
+                                     const Schedule& schedule, const FitSearchOptions& options,
+                                     size_t most, Counts* counts,
+                                     const std::function<void(double)>& on_progress) {
   Search search(samples, family, schedule, options, counts);
-  MovableGrid grid = options.moves_even_times ? even_times() : MovableGrid();
+  MovableGrid grid = even_times();
   search.improves("uniform-t");
   // Every second range: moving them reaches those between.
   const auto ranges = automatic_ranges(family.nfe(), schedule, samples.data_deviation());
@@ -141,7 +146,13 @@ NamedSolver search_fit(const Samples& samples, const Family& family, const Sched
     }
     if (on_progress) on_progress(static_cast<double>(round + 1) / options.rounds);
   }
-  return search.best();
+  return search.best(most);
+}
+
+NamedSolver search_fit(const Samples& samples, const Family& family, const Schedule& schedule,
+                       const FitSearchOptions& options, Counts* counts,
+                       const std::function<void(double)>& on_progress) {
+  return search_fits(samples, family, schedule, options, 1, counts, on_progress).front();
 }
 
 }  // namespace bespoke

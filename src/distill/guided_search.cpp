@@ -35,7 +35,6 @@ class ShapeSearch {
   Candidate fitted(const SolverShape& shape, int rounds) {
     FitSearchOptions fit = options_.fit;
     fit.rounds = rounds;
-    fit.moves_even_times = true;
     Candidate candidate;
     candidate.fit.family = bns_family(shape, options_.constraints);
     try {

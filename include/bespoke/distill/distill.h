@@ -58,7 +58,7 @@ struct DistillOptions {
   DirectOptions direct;
   AdamOptions adam;
 
-  // At most; 0 takes the method's own number: 16 for auto, which mostly ends by itself before, 6
+  // At most; 0 takes the method's own number: 24 for auto, which mostly ends by itself before, 6
   // for direct, 15,000 for Adam.
   int64_t iterations = 0;
   int64_t most_iterations() const;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "bespoke/distill/family.h"
 #include "bespoke/distill/fit.h"
@@ -19,12 +20,17 @@ struct FitSearchOptions {
   FitOptions fit;
   int64_t samples = 16;  // the first ones, as far as their trajectories are known
   int rounds = 2;        // of moving each number up or down
-  // Also uniform t: a better fit, but ordinary iterations from it end lower.
-  bool moves_even_times = false;
 };
 
-// The best fit on any times tried; times on which a solver diverges are passed over. The family
-// says which times there are. An Error (diverged) where no fit is finite.
+// The best fits on any times tried, so many at most, the best first; times on which a solver
+// diverges are passed over. The family says which times there are. An Error (diverged) where no fit
+// is finite.
+std::vector<NamedSolver> search_fits(const Samples& samples, const Family& family,
+                                     const Schedule& schedule, const FitSearchOptions& options,
+                                     size_t most, Counts* counts,
+                                     const std::function<void(double)>& on_progress = nullptr);
+
+// The best of them.
 NamedSolver search_fit(const Samples& samples, const Family& family, const Schedule& schedule,
                        const FitSearchOptions& options, Counts* counts,
                        const std::function<void(double)>& on_progress = nullptr);
