@@ -7,8 +7,12 @@ import time
 from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
+import numpy as np
+
 from bespoke import _core
-from bespoke.arrays import Array
+from bespoke.arrays import Array, Arrays
+from bespoke.clip import ClipLike
+from bespoke.error_mask import error_mask_of
 from bespoke.errors import DivergedError, Error
 from bespoke.field import Callback, Field, GuidanceLike, ScheduleLike
 from bespoke.plots import plot_comparison
@@ -77,11 +81,12 @@ class Comparison:
         return f"{self.title}\n\n{self.table()}"
 
 
-def compare(field: Callback, noise: Array, solvers: Sequence[Contender],
+def compare(field: Callback, noise: Any, solvers: Sequence[Contender],
             nfe: Union[int, Sequence[int]] = 8, *, prediction: str = "velocity",
             schedule: ScheduleLike = "fm-ot", conditions: Optional[Mapping[str, Any]] = None,
             guidance: GuidanceLike = 0.0, unconditional: Optional[Callback] = None,
             batch: Optional[int] = None, tolerance: float = 1e-5, peak: float = 2.0,
+            clip: ClipLike = None, error_mask: Any = None,
             progress: ProgressLike = None) -> Comparison:
     """Measures solvers against the model's own samples from this noise.
 
@@ -90,21 +95,23 @@ def compare(field: Callback, noise: Array, solvers: Sequence[Contender],
     solver was made from. The other arguments are those of fit.
     """
     made = Field(field, noise, prediction=prediction, schedule=schedule, conditions=conditions,
-                 guidance=guidance, unconditional=unconditional, batch=batch)
+                 guidance=guidance, unconditional=unconditional, batch=batch, clip=clip)
+    mask = error_mask_of(error_mask, made.noise, made.arrays, made.conditions, made.structure)
     counts = [nfe] if isinstance(nfe, int) else list(nfe)
     contenders = _contenders(solvers, counts, made)
-    samples = list(range(int(noise.shape[0])))
+    samples = list(range(int(made.noise.shape[0])))
     with open_progress(progress) as shown:
         made.on_calls = shown.add
         shown.say("the model's own samples")
-        truth = reference(made, noise, samples, tolerance)
+        truth = reference(made, made.noise, samples, tolerance)
         rows = []
         for name, solver in contenders:
             shown.say(f"{name}, {solver.nfe} evaluations")
-            rows.append(_measured(name, solver, made, noise, truth.x, samples, peak))
+            rows.append(_measured(name, solver, made, truth.x, samples, peak, mask))
     title = (f"PSNR in dB (peak-to-peak {peak:g}) against the reference ({truth.evaluations:.0f} "
              f"evaluations a sample, tolerance {tolerance:g}), by NFE\n{made.schedule.name} path, "
-             f"{made.prediction} prediction, {made.guidance}, {len(samples)} samples")
+             f"{made.network_prediction} prediction{'' if made.clip is None else f', {made.clip}'}, "
+             f"{made.guidance}, {len(samples)} samples")
     return Comparison(rows, len(samples), truth.evaluations, tolerance, peak, made.calls, title)
 
 
@@ -128,6 +135,11 @@ def _contenders(solvers: Sequence[Contender], counts: List[int],
         if solver.schedule != field.schedule:
             raise Error(f"solver {name} is for the schedule {solver.schedule.name}, the field's is "
                         f"{field.schedule.name}")
+        if solver.clip != field.clip:
+            found, wanted = (clip or "data that is not clipped"
+                             for clip in (solver.clip, field.clip))
+            raise Error(f"solver {name} is for {found}, the field is of {wanted}; give clip= as the "
+                        "solver has it")
     return found
 
 
@@ -146,7 +158,8 @@ def _named(name: str, counts: List[int], field: Field) -> List[Tuple[str, Solver
     for count in counts:
         try:
             found.append((name, Solver.named(name, count, schedule=field.schedule,
-                                             prediction=field.prediction)))
+                                             prediction=field.network_prediction,
+                                             clip=field.clip)))
         except Error as error:
             problem = error
     if not found and problem is not None:
@@ -154,20 +167,28 @@ def _named(name: str, counts: List[int], field: Field) -> List[Tuple[str, Solver
     return found
 
 
-def _measured(name: str, solver: Solver, field: Field, noise: Array, truth: Array,
-              samples: List[int], peak: float) -> ComparisonRow:
+def _measured(name: str, solver: Solver, field: Field, truth: Array, samples: List[int],
+              peak: float, mask: Optional[Array]) -> ComparisonRow:
     began = time.monotonic()
     try:
-        x = run_solver(solver.core, field, noise, samples, keep=False).x[-1]
+        x = run_solver(solver.core, field, field.noise, samples, keep=False).x[-1]
     except DivergedError:
         return ComparisonRow(name, solver.nfe, NAN, NAN, NAN, NAN, NAN, NAN, True)
     arrays = field.arrays
-    powers = (arrays.root_mean_squares(truth) ** 2).tolist()
-    errors = (arrays.root_mean_squares(arrays.wide(x) - truth) ** 2).clip(1e-30).tolist()
     seconds = (time.monotonic() - began) / len(samples)
+    powers = _mean_squares(arrays, truth, mask).tolist()
+    errors = _mean_squares(arrays, arrays.wide(x) - truth, mask).clip(1e-30).tolist()
     low, median, high = (_core.quantile(errors, part) for part in (0.05, 0.5, 0.95))
     return ComparisonRow(name, solver.nfe, _core.mean_psnr(errors, peak),
                          _core.mean_snr(errors, powers), low, median, high, seconds, False)
+
+
+def _mean_squares(arrays: Arrays, x: Array, mask: Optional[Array]) -> np.ndarray:
+    """Of each sample, over the numbers that count."""
+    if mask is None:
+        return arrays.root_mean_squares(x) ** 2
+    counted = arrays.root_mean_squares(arrays.weighed(x, mask))
+    return (counted / arrays.root_mean_squares(mask)) ** 2
 
 
 def _cell(row: Optional[ComparisonRow]) -> str:
