@@ -214,7 +214,9 @@ class NumPyArrays(Arrays):
         self.xp = xp
 
     def owns(self, x: object) -> bool:
-        return isinstance(x, np.ndarray) and x.dtype.kind == "f"
+        # A mask would be dropped on the way, and so would the digits of longer types.
+        plain = isinstance(x, np.ndarray) and not isinstance(x, np.ma.MaskedArray)
+        return plain and x.dtype.kind == "f" and x.dtype.itemsize <= 8
 
     def epsilon(self, x: Array) -> float:
         return float(np.finfo(x.dtype).eps)
@@ -424,4 +426,5 @@ def arrays_of(x: object, what: str) -> Arrays:
             return arrays
     kind = getattr(x, "dtype", None)
     found = type(x).__name__ if kind is None else f"{type(x).__name__} of {kind}"
-    raise Error(f"{what} must be a floating-point array of NumPy, PyTorch or JAX, found {found}")
+    raise Error(f"{what} must be an array of NumPy, PyTorch or JAX in float64 or narrower, without a "
+                f"mask, found {found}")

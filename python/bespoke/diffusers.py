@@ -21,7 +21,7 @@ from diffusers.schedulers.scheduling_utils import KarrasDiffusionSchedulers, Sch
 from bespoke.clip import Clip, ClipLike
 from bespoke.data_field import DataField, to_numpy
 from bespoke.errors import Error
-from bespoke.problem import Result
+from bespoke.results import Result
 from bespoke.solver import LoweredSolver, Schedule, Solver
 
 SolverLike = Union[Solver, Result, str, "os.PathLike[str]"]

@@ -40,6 +40,14 @@ def error_mask_of(given: Any, noise: Array, arrays: Arrays, conditions: Mapping[
     return arrays.cast(arrays.of_numpy(np.ascontiguousarray(mask)), noise)
 
 
+def mask_of_samples(arrays: Arrays, mask: Optional[Array], samples: Sequence[int]
+                    ) -> Optional[Array]:
+    """The rows of these samples, or the one of all."""
+    if mask is None or int(mask.shape[0]) == 1:
+        return mask
+    return arrays.take(mask, samples)
+
+
 def _of_condition(name: str, conditions: Mapping[str, Any]) -> Any:
     inverted = name.startswith("not ")
     name = name[len("not "):] if inverted else name

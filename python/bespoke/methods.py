@@ -7,19 +7,23 @@ from typing import Any, Mapping, Optional, Sequence, Union
 from bespoke import _core
 from bespoke.clip import ClipLike
 from bespoke.field import Callback, GuidanceLike, ScheduleLike
-from bespoke.problem import Problem, Result, StartScale, checked_nfe
+from bespoke.problem import Problem, StartScale
 from bespoke.progress import ProgressLike
+from bespoke.results import Evaluations, checked_nfes
 from bespoke.solver import Solver
 
 
-def fit(field: Callback, noise: Any, nfe: int = 8, *, prediction: str = "velocity",
+def fit(field: Callback, noise: Any, nfe: Evaluations = 8, *, prediction: str = "velocity",
         schedule: ScheduleLike = "fm-ot", conditions: Optional[Mapping[str, Any]] = None,
         guidance: GuidanceLike = 0.0, unconditional: Optional[Callback] = None,
         batch: Optional[int] = None, held_out: Optional[int] = None, tolerance: Optional[float] = None,
         start_scale: StartScale = "free", times: Optional[str] = None, peak: float = 2.0,
         clip: ClipLike = None, error_mask: Any = None, name: Optional[str] = None,
-        progress: ProgressLike = None) -> Result:
+        progress: ProgressLike = None) -> Any:
     """Fits a solver of nfe evaluations to the model's own trajectories, in closed form.
+
+    Returns a Result. For several nfe, (4, 6, 8), it returns Results, whose solvers learn from the
+    same samples and can be saved as one file.
 
     field(t, x) is any callable: times t [count], 0 at the noise and 1 at the data, and states x
     [count, ...]. It returns an array like x, what `prediction` says. No gradients are asked for.
@@ -62,7 +66,7 @@ def fit(field: Callback, noise: Any, nfe: int = 8, *, prediction: str = "velocit
     return problem.fit(nfe, start_scale=start_scale, times=times, name=name, progress=progress)
 
 
-def distill(field: Callback, noise: Any, nfe: int = 8, *, calls: Optional[int] = None,
+def distill(field: Callback, noise: Any, nfe: Evaluations = 8, *, calls: Optional[int] = None,
             network_calls: int = 0, prediction: str = "velocity", schedule: ScheduleLike = "fm-ot",
             conditions: Optional[Mapping[str, Any]] = None, guidance: GuidanceLike = 0.0,
             unconditional: Optional[Callback] = None, batch: Optional[int] = None,
@@ -71,7 +75,7 @@ def distill(field: Callback, noise: Any, nfe: int = 8, *, calls: Optional[int] =
             starts: Optional[Sequence[Union[str, Solver]]] = None, iterations: int = 0,
             samples: int = 0, difference: float = 0.0, time_difference: float = 0.0,
             peak: float = 2.0, clip: ClipLike = None, error_mask: Any = None,
-            name: Optional[str] = None, progress: ProgressLike = None) -> Result:
+            name: Optional[str] = None, progress: ProgressLike = None) -> Any:
     """Finds a better solver than fit: from the fit on by Gauss-Newton, by plain calls alone.
 
     As fit, and:
@@ -105,5 +109,5 @@ def distill(field: Callback, noise: Any, nfe: int = 8, *, calls: Optional[int] =
                            progress=progress)
 
 
-def _tolerance(given: Optional[float], nfe: int) -> float:
-    return _core.usual_tolerance(checked_nfe(nfe)) if given is None else given
+def _tolerance(given: Optional[float], nfe: Evaluations) -> float:
+    return _core.usual_tolerance(checked_nfes(nfe)[-1]) if given is None else given

@@ -3,46 +3,22 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from bespoke import _core
 from bespoke.arrays import Array
 from bespoke.clip import ClipLike
-from bespoke.error_mask import error_mask_of
-from bespoke.errors import Error
+from bespoke.error_mask import error_mask_of, mask_of_samples
+from bespoke.errors import DivergedError, Error
 from bespoke.field import Callback, Field, GuidanceLike, ScheduleLike
 from bespoke.field_trial import levels_of_time
 from bespoke.progress import Progress, ProgressLike, open_progress
+from bespoke.results import Evaluations, Result, checked_nfe, for_each_nfe
 from bespoke.solver import Solver
 from bespoke.team import started_team
 from bespoke.trajectories import core_field, reference
 
 StartScale = Union[str, int]  # "free" or 1
-
-
-@dataclass(frozen=True)
-class Result:
-    """A solver and what it took to find it. PSNR is in decibels."""
-
-    solver: Solver
-    psnr: float  # on the held-out samples, on all where none were; NaN where interrupted before
-    training_psnr: float  # on the others; NaN where it was not measured
-    initial_psnr: float  # before direct, on the held-out samples
-    start: str  # what direct started from
-    iterations: int
-    calls: int  # of the model, in single samples, those for its own samples included
-    reference_calls: int
-    seconds: float
-    ending: str  # converged, iterations, forwards, interrupted or diverged
-    note: str  # what a reader should know, or empty
-
-    def __str__(self) -> str:
-        text = (f"{self.solver.nfe} evaluations reach {self.psnr:.2f} dB, in {self.calls:,} calls "
-                f"of the model ({self.reference_calls:,} for its own samples) and "
-                f"{self.seconds:.1f} s")
-        return f"{text}; {self.note}" if self.note else text
 
 
 class Problem:
@@ -73,40 +49,45 @@ class Problem:
         self.together = False  # whether the field takes one time for all its samples
         self.extra_calls: Callable[[], int] = lambda: 0  # that the field makes unasked, so far
         self.reference_calls = 0
+        self.left_out = ""  # a sentence on samples that are not finite, once they are drawn
         self._samples: Optional[Tuple[_core.Samples, _core.Samples]] = None
         self._levels: Optional[int] = None
         self._was_tried = False
 
-    def fit(self, nfe: int = 8, *, start_scale: StartScale = "free", times: Optional[str] = None,
-            name: Optional[str] = None, progress: ProgressLike = None) -> Result:
-        """As bespoke.fit."""
-        search = _Search(self, self._options(nfe, "fit", start_scale, times), name)
-        search.chooses_times = times is None
-        search.unit_start_scale = str(start_scale) == "1"
-        return search.run(progress)
+    def fit(self, nfe: Evaluations = 8, *, start_scale: StartScale = "free", times: Optional[str] = None,
+            name: Optional[str] = None, progress: ProgressLike = None) -> Any:
+        """As bespoke.fit: a Result, or Results where nfe is a list."""
+        def found(count: int) -> Result:
+            search = _Search(self, self._options(count, "fit", start_scale, times), name)
+            search.chooses_times = times is None
+            search.unit_start_scale = str(start_scale) == "1"
+            return search.run(progress)
+        return for_each_nfe(found, nfe)
 
-    def distill(self, nfe: int = 8, *, calls: Optional[int] = None,
+    def distill(self, nfe: Evaluations = 8, *, calls: Optional[int] = None,
                 network_calls: int = 0, method: str = "auto", start_scale: StartScale = "free",
-                times: Optional[str] = None,
-                starts: Optional[Sequence[Union[str, Solver]]] = None, iterations: int = 0,
-                samples: int = 0, difference: float = 0.0, time_difference: float = 0.0,
-                name: Optional[str] = None, progress: ProgressLike = None) -> Result:
+                times: Optional[str] = None, starts: Optional[Sequence[Union[str, Solver]]] = None,
+                iterations: int = 0, samples: int = 0, difference: float = 0.0,
+                time_difference: float = 0.0, name: Optional[str] = None,
+                progress: ProgressLike = None) -> Any:
         """As bespoke.distill; `calls` includes those for the model's own samples."""
-        options = self._options(0 if network_calls else nfe, method, start_scale, times,
-                                network_calls)
-        options.iterations = int(iterations)
-        options.batch = int(samples)
-        options.time_difference = float(time_difference)
-        options.difference = float(difference)
-        for start in starts or []:
-            solver = start if isinstance(start, Solver) else Solver.named(
-                start, nfe, schedule=self.field.schedule, prediction=self.field.network_prediction)
-            options.add_start(solver.name, solver.core)
-        search = _Search(self, options, name)
-        search.budget = calls
-        search.chooses_times = times is None
-        search.unit_start_scale = str(start_scale) == "1"
-        return search.run(progress)
+        def found(count: int) -> Result:
+            options = self._options(0 if network_calls else count, method, start_scale, times,
+                                    network_calls)
+            options.iterations = int(iterations)
+            options.batch = int(samples)
+            options.time_difference = float(time_difference)
+            options.difference = float(difference)
+            for start in starts or []:
+                solver = start if isinstance(start, Solver) else Solver.named(
+                    start, count, schedule=self.field.schedule, prediction=self.field.network_prediction)
+                options.add_start(solver.name, solver.core)
+            search = _Search(self, options, name)
+            search.budget = calls
+            search.chooses_times = times is None
+            search.unit_start_scale = str(start_scale) == "1"
+            return search.run(progress)
+        return for_each_nfe(found, nfe)
 
     def samples(self, shown: Progress) -> "Tuple[_core.Samples, _core.Samples]":
         """The first samples to learn from, the last to measure by."""
@@ -133,29 +114,32 @@ class Problem:
         return self.field.calls + self.extra_calls()
 
     def _draw(self, shown: Progress) -> "Tuple[_core.Samples, _core.Samples]":
-        numbers = list(range(self.count))
-        learnt = numbers[:self.count - self.held_out]
         arrays = self.field.arrays
         shown.say("the model's own samples")
         truth = reference(
-            self.field, self.noise, numbers, self.tolerance, record=True, together=self.together,
+            self.field, self.noise, list(range(self.count)), self.tolerance, record=True,
+            together=self.together,
             on_progress=lambda done: shown.say(f"the model's own samples, {done:.0%}"))
+        self.left_out = truth.left_out(self.count)
 
         asked = core_field(self.field, None if self.together else started_team())
 
-        def part(chosen: List[int], trajectories: "Optional[_core.Trajectories]") -> "_core.Samples":
-            noise = arrays.take(arrays.state(self.noise), chosen)
-            return _core.Samples(asked, noise, arrays.cast(arrays.take(truth.x, chosen), noise),
-                                 trajectories, numbers=chosen, batch=self.field.batch or 0,
-                                 joins_runs=arrays.on_device(noise), mask=self._mask_of(chosen))
+        def part(rows: List[int], trajectories: "Optional[_core.Trajectories]") -> "_core.Samples":
+            numbers = [truth.samples[row] for row in rows]
+            noise = arrays.take(arrays.state(self.noise), numbers)
+            return _core.Samples(asked, noise, arrays.cast(arrays.take(truth.x, rows), noise),
+                                 trajectories, numbers=numbers, batch=self.field.batch or 0,
+                                 joins_runs=arrays.on_device(noise),
+                                 mask=mask_of_samples(arrays, self.error_mask, numbers))
 
+        first = self.count - self.held_out  # of those held out
+        learnt = [row for row, number in enumerate(truth.samples) if number < first]
+        if not learnt:
+            raise DivergedError("the model's own samples are not finite for any noise to learn "
+                                "from; check the model near t = 0 and t = 1")
+        measured = list(range(len(learnt), len(truth.samples)))
         training = part(learnt, truth.trajectories)
-        return training, part(numbers[len(learnt):], None) if self.held_out else training
-
-    def _mask_of(self, samples: List[int]) -> Optional[Array]:
-        if self.error_mask is None or int(self.error_mask.shape[0]) == 1:
-            return self.error_mask
-        return self.field.arrays.take(self.error_mask, samples)
+        return training, part(measured, None) if measured else training
 
     def _options(self, nfe: int, method: str, start_scale: StartScale, times: Optional[str],
                  network_calls: int = 0) -> "_core.DistillOptions":
@@ -232,6 +216,9 @@ class _Search:
                       ending=summary["ending"], note=self._note(summary))
 
     def _note(self, summary: Dict[str, Any]) -> str:
+        return "; ".join(note for note in (self._ending_note(summary), self.problem.left_out) if note)
+
+    def _ending_note(self, summary: Dict[str, Any]) -> str:
         if summary["ending"] == "interrupted":
             return "interrupted: this is the best solver so far"
         if summary["message"]:
@@ -246,14 +233,6 @@ def _iteration_teller(shown: Progress) -> Any:
         shown.say(f"iteration {iteration}, {best:.2f} dB")
         return True
     return tell
-
-
-def checked_nfe(nfe: Any) -> int:
-    """A number of evaluations, from what users give."""
-    if isinstance(nfe, bool) or not isinstance(nfe, Integral):
-        raise Error(f"nfe must be a whole number of evaluations, found {nfe!r}; a Problem finds a "
-                    "solver for each of several numbers, and save_solvers puts them into one file")
-    return int(nfe)
 
 
 def _held_out(held_out: Optional[int], count: int) -> int:

@@ -7,7 +7,7 @@ from typing import Optional, Sequence, Union
 
 from bespoke import _core
 from bespoke.errors import Error
-from bespoke.problem import Result
+from bespoke.results import Result
 from bespoke.solver import PathLike, Solver
 
 

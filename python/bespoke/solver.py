@@ -309,6 +309,9 @@ class Solver:
         """Its times and coefficients as a matplotlib figure; `axes` are two to draw into."""
         return plot_solver(self, axes)
 
+    def __reduce__(self) -> Any:
+        return Solver.parse, (self.to_json(),)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Solver) and self.to_json() == other.to_json()
 

@@ -359,7 +359,7 @@ class Structures(unittest.TestCase):
         for field, message in ((lambda t, x: x["nodes"], "must be a dict of nodes, edges"),
                                (lambda t, x: {"nodes": x["nodes"], "edges": x["nodes"]},
                                 "edges of what field returns has the shape"),
-                               (lambda t, x: {"nodes": 1, "edges": 2}, "floating-point array")):
+                               (lambda t, x: {"nodes": 1, "edges": 2}, "nodes of what field returns must")):
             with self.assertRaisesRegex(Error, message):
                 solver.sample(field, noise)
         with self.assertRaisesRegex(Error, "as many samples"):

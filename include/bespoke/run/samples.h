@@ -67,6 +67,7 @@ class Samples {
   // Whether r is linear in x_n; not where both are decoded first.
   bool is_linear() const { return !options_.decode; }
   bool joins_runs() const { return options_.joins_runs; }
+  int64_t batch() const { return options_.batch; }
   Team& team() const { return *options_.team; }
   // The true trajectories of the first so many samples are known.
   int64_t trajectories() const;

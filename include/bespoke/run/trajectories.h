@@ -48,6 +48,9 @@ class Trajectories {
   Array state_at(double t, const std::vector<int64_t>& samples) const;
   Array velocity_at(double t, const std::vector<int64_t>& samples) const;
 
+  // Those of some samples.
+  Trajectories of(const std::vector<int64_t>& samples) const;
+
   // Adds the samples of another part of the same run.
   void append(Trajectories other);
 
