@@ -11,7 +11,9 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from bespoke import _core
-from bespoke.arrays import Array
+from bespoke.arrays import Array, Arrays
+from bespoke.clip import ClipLike
+from bespoke.error_mask import error_mask_of, mask_of_samples
 from bespoke.errors import DivergedError, Error
 from bespoke.field import Callback, Field, GuidanceLike, ScheduleLike
 from bespoke.plots import chart_svg, plot_comparison
@@ -19,7 +21,7 @@ from bespoke.progress import Progress, ProgressLike, open_progress
 from bespoke.results import Evaluations, Result, checked_nfes, html_table, write_page
 from bespoke.sampling import run_solver
 from bespoke.solver import PathLike, Solver
-from bespoke.trajectories import core_field, reference
+from bespoke.trajectories import Reference, core_field, reference
 
 Contender = Union[str, Solver, Result]
 BEST = "best"  # of the catalogue, on its best grid
@@ -96,34 +98,36 @@ class Comparison:
         return "\n".join([self.title, "", self.table(), *self.notes])
 
 
-def compare(field: Callback, noise: Array, solvers: Sequence[Contender],
+def compare(field: Callback, noise: Any, solvers: Sequence[Contender],
             nfe: Optional[Evaluations] = None, *, prediction: str = "velocity",
             schedule: ScheduleLike = "fm-ot", conditions: Optional[Mapping[str, Any]] = None,
             guidance: GuidanceLike = 0.0, unconditional: Optional[Callback] = None,
             batch: Optional[int] = None, tolerance: float = 1e-5, peak: float = 2.0,
+            clip: ClipLike = None, error_mask: Any = None,
             progress: ProgressLike = None, report: Optional[PathLike] = None) -> Comparison:
     """Measures solvers against the model's own samples from this noise.
 
     `solvers` are names of the catalogue, or "best", the best of the catalogue on its best grid,
     chosen on other noise, each at every NFE of `nfe` (8) that it can spend; paths of files, whose
-    solvers of `nfe` are taken, or all; and Solvers or Results, at their own. Take noise that no solver was made from. Samples that are not
-    finite are left out. `report` names a page of HTML to write. The other arguments are those of
-    fit.
+    solvers of `nfe` are taken, or all; and Solvers or Results, at their own. Take noise that no
+    solver was made from. Samples that are not finite are left out. `report` names a page of HTML to
+    write. The other arguments are those of fit.
     """
     made = Field(field, noise, prediction=prediction, schedule=schedule, conditions=conditions,
-                 guidance=guidance, unconditional=unconditional, batch=batch)
+                 guidance=guidance, unconditional=unconditional, batch=batch, clip=clip)
+    mask = error_mask_of(error_mask, made.noise, made.arrays, made.conditions, made.structure)
     counts = None if nfe is None else checked_nfes(nfe)
     named = [solvers] if isinstance(solvers, (str, Solver, Result)) else list(solvers)
     if not named:
         raise Error("there is no solver to compare; name some, for instance midpoint and dpm++2m")
     # What cannot be found is said before anything is drawn.
     parts = [[] if one == BEST else _contenders(one, counts, made) for one in named]
-    count = int(noise.shape[0])
+    noise, count = made.noise, int(made.noise.shape[0])
     notes = []
     with open_progress(progress) as shown:
         made.on_calls = shown.add
         if BEST in named:
-            best = best_of_catalogue(made, noise, counts or USUAL, tolerance, shown)
+            best = best_of_catalogue(made, counts or USUAL, tolerance, mask, shown)
             notes.extend(f"{BEST} at {solver.nfe} NFE is {name}" for name, solver in best)
             parts[named.index(BEST)] = [(BEST, solver) for _, solver in best]
         shown.say("the model's own samples")
@@ -132,11 +136,13 @@ def compare(field: Callback, noise: Array, solvers: Sequence[Contender],
         rows = []
         for name, solver in _told_apart([one for part in parts for one in part]):
             shown.say(f"{name}, {solver.nfe} evaluations")
-            rows.append(_measured(name, solver, made, kept, truth.x, truth.samples, peak))
+            rows.append(_measured(name, solver, made, kept, truth, peak,
+                                  mask_of_samples(made.arrays, mask, truth.samples)))
     notes.extend(note for note in [truth.left_out(count)] if note)
     title = (f"PSNR in dB (peak-to-peak {peak:g}) against the reference ({truth.evaluations:.0f} "
              f"evaluations a sample, tolerance {tolerance:g}), by NFE\n{made.schedule.name} path, "
-             f"{made.prediction} prediction, {made.guidance}, {len(truth.samples)} samples")
+             f"{made.network_prediction} prediction{'' if made.clip is None else f', {made.clip}'}, "
+             f"{made.guidance}, {len(truth.samples)} samples")
     found = Comparison(rows, notes, len(truth.samples), truth.evaluations, tolerance, peak,
                        made.calls, title)
     if report is not None:
@@ -144,11 +150,12 @@ def compare(field: Callback, noise: Array, solvers: Sequence[Contender],
     return found
 
 
-def best_of_catalogue(field: Field, noise: Array, counts: Sequence[int], tolerance: float,
-                      shown: Progress) -> List[Tuple[str, Solver]]:
+def best_of_catalogue(field: Field, counts: Sequence[int], tolerance: float,
+                      mask: Optional[Array], shown: Progress) -> List[Tuple[str, Solver]]:
     """The best of the catalogue at each NFE, by its name, on noise that no figure is of."""
     most, seed, batch = 24, 0x62657374, 64
-    arrays, size = field.arrays, int(np.prod(noise.shape[1:], dtype=np.int64))
+    arrays, noise = field.arrays, field.noise
+    size = int(np.prod(noise.shape[1:], dtype=np.int64))
     count = min(most, int(noise.shape[0]))
     values = _core.normal_noise(seed, 0, count, size) * field.schedule.source_std
     other = arrays.cast(arrays.of_numpy(values.reshape((count, *noise.shape[1:]))), noise)
@@ -156,14 +163,15 @@ def best_of_catalogue(field: Field, noise: Array, counts: Sequence[int], toleran
     truth = reference(field, other, list(range(count)), tolerance)
     chosen = arrays.take(arrays.state(other), truth.samples)
     samples = _core.Samples(core_field(field), chosen, arrays.cast(truth.x, chosen), None,
-                            numbers=truth.samples, batch=field.batch or batch, joins_runs=True)
+                            numbers=truth.samples, batch=field.batch or batch, joins_runs=True,
+                            mask=mask_of_samples(arrays, mask, truth.samples))
     best = []
     for nfe in counts:
         name, solver = _core.best_of_catalogue(
-            samples, nfe, field.prediction, field.schedule, field.guidance,
+            samples, nfe, field.network_prediction, field.schedule, field.guidance,
             lambda done: shown.say(f"the best of the catalogue, {nfe} NFE, {done:.0%}"))
-        best.append((name, Solver.made(name, solver, field.prediction, field.schedule,
-                                       field.guidance, {})))
+        best.append((name, Solver.made(name, solver, field.network_prediction, field.schedule,
+                                       field.guidance, {}, field.clip)))
     return best
 
 
@@ -181,6 +189,11 @@ def _contenders(contender: Contender, counts: Optional[List[int]],
         if solver.schedule != field.schedule:
             raise Error(f"solver {name} is for the schedule {solver.schedule.name}, the field's is "
                         f"{field.schedule.name}")
+        if solver.clip != field.clip:
+            own, wanted = (clip or "data that is not clipped"
+                           for clip in (solver.clip, field.clip))
+            raise Error(f"solver {name} is for {own}, the field is of {wanted}; give clip= as the "
+                        "solver has it")
     return found
 
 
@@ -209,7 +222,8 @@ def _named(name: str, counts: List[int], field: Field) -> List[Tuple[str, Solver
     for count in counts:
         try:
             found.append((name, Solver.named(name, count, schedule=field.schedule,
-                                             prediction=field.prediction)))
+                                             prediction=field.network_prediction,
+                                             clip=field.clip)))
         except Error as error:
             problem = error
     if not found and problem is not None:
@@ -217,20 +231,28 @@ def _named(name: str, counts: List[int], field: Field) -> List[Tuple[str, Solver
     return found
 
 
-def _measured(name: str, solver: Solver, field: Field, noise: Array, truth: Array,
-              samples: List[int], peak: float) -> ComparisonRow:
+def _measured(name: str, solver: Solver, field: Field, noise: Array, truth: Reference,
+              peak: float, mask: Optional[Array]) -> ComparisonRow:
     began = time.monotonic()
     try:
-        x = run_solver(solver.core, field, noise, samples, keep=False).x[-1]
+        x = run_solver(solver.core, field, noise, truth.samples, keep=False).x[-1]
     except DivergedError:
         return ComparisonRow(name, solver.nfe, NAN, NAN, NAN, NAN, NAN, NAN, True)
     arrays = field.arrays
-    powers = (arrays.root_mean_squares(truth) ** 2).tolist()
-    errors = (arrays.root_mean_squares(arrays.wide(x) - truth) ** 2).clip(1e-30).tolist()
-    seconds = (time.monotonic() - began) / len(samples)
+    seconds = (time.monotonic() - began) / len(truth.samples)
+    powers = _mean_squares(arrays, truth.x, mask).tolist()
+    errors = _mean_squares(arrays, arrays.wide(x) - truth.x, mask).clip(1e-30).tolist()
     low, median, high = (_core.quantile(errors, part) for part in (0.05, 0.5, 0.95))
     return ComparisonRow(name, solver.nfe, _core.mean_psnr(errors, peak),
                          _core.mean_snr(errors, powers), low, median, high, seconds, False)
+
+
+def _mean_squares(arrays: Arrays, x: Array, mask: Optional[Array]) -> np.ndarray:
+    """Of each sample, over the numbers that count."""
+    if mask is None:
+        return arrays.root_mean_squares(x) ** 2
+    counted = arrays.root_mean_squares(arrays.weighed(x, mask))
+    return (counted / arrays.root_mean_squares(mask)) ** 2
 
 
 def _cell(row: Optional[ComparisonRow]) -> str:

@@ -16,8 +16,9 @@ from diffusers import ConfigMixin, SchedulerMixin
 from diffusers.configuration_utils import register_to_config
 from diffusers.schedulers.scheduling_utils import SchedulerOutput
 
-from bespoke.diffusers import (PREDICTIONS, BespokeScheduler, guidance_of_caller, network_time,
-                               own_part)
+from bespoke.clip import Clip
+from bespoke.diffusers import (PREDICTIONS, BespokeScheduler, ends_without_signal,
+                               guidance_of_caller, network_time, own_part)
 from bespoke.errors import Error
 from bespoke.problem import Problem, StartScale
 from bespoke.results import Evaluations, Results, checked_nfes
@@ -257,13 +258,12 @@ def schedule_of_pipeline(scheduler: Any) -> Schedule:
     betas = config.get("beta_schedule")
     if betas is None and ("shift" in config or "use_dynamic_shifting" in config):
         return Schedule("fm-ot")
-    if config.get("rescale_betas_zero_snr"):
-        raise Error("the pipeline's schedule ends without signal (rescale_betas_zero_snr), where "
-                    "its network's output does not determine the data")
+    zero_snr = ends_without_signal(config)
     names = {"linear": "ddpm-linear", "scaled_linear": "ddpm-scaled-linear"}
     if betas in names and config.get("trained_betas") is None:
         return Schedule({"name": names[betas], "steps": int(config["num_train_timesteps"]),
-                         "beta_start": config["beta_start"], "beta_end": config["beta_end"]})
+                         "beta_start": config["beta_start"], "beta_end": config["beta_end"],
+                         "zero_terminal_snr": zero_snr})
     alphas = getattr(scheduler, "alphas_cumprod", None)
     if alphas is None:
         raise Error(f"{type(scheduler).__name__} does not say which noise its network was trained "
@@ -285,7 +285,7 @@ def _problem(field: PipelineField, schedule: Schedule, samples: int, seed: int,
                     f"{', '.join(PREDICTIONS)}")
     problem = Problem(field, noise, prediction=PREDICTIONS[kind], schedule=schedule,
                       conditions={"number": list(range(samples))}, held_out=held_out,
-                      tolerance=tolerance)
+                      tolerance=tolerance, clip=Clip.of_diffusers(field.before.config))
     problem.together = True  # a pipeline has one time for all its samples
     problem.extra_calls = lambda: field.begun
     return problem

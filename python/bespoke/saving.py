@@ -38,4 +38,4 @@ def joined(solvers: Sequence[Union[Solver, Result]],
 
 
 def _field(solver: Solver) -> object:
-    return solver.schedule.describe(), solver.prediction, solver.guidance
+    return solver.schedule.describe(), solver.prediction, solver.guidance, solver.clip

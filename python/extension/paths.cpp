@@ -68,6 +68,10 @@ void bind_schedule(py::module_& module) {
           "time_at_log_snr",
           [](const Handle& h, double value) { return h.schedule->time_at_lambda(value); },
           py::arg("log_snr"), "The time with this log-SNR, clipped to [0, 1].")
+      .def(
+          "trained_time",
+          [](const Handle& h, double t) { return h.schedule->trained_time(t).value; }, py::arg("t"),
+          "The time on the whole path, which networks count, of one on a part of it.")
       .def("__eq__",
            [](const Handle& left, const py::object& right) {
              return py::isinstance<Handle>(right) &&
@@ -138,6 +142,18 @@ class Conversion {
     return calls.tuple();
   }
 
+  // The time to call at, and the two factors of the data prediction.
+  py::tuple data(const Numbers& times) const {
+    Numbers safe, states, outputs;
+    for (const double t : times) {
+      const DataCall call = data_call(prediction_, *schedule_, t, margin_);
+      safe.push_back(call.time);
+      states.push_back(call.data.state);
+      outputs.push_back(call.data.output);
+    }
+    return py::make_tuple(safe, states, outputs);
+  }
+
  private:
   Prediction prediction_;
   SchedulePtr schedule_;
@@ -167,7 +183,8 @@ void bind_paths(py::module_& module) {
   py::class_<Conversion>(module, "Conversion")
       .def(py::init<std::string, ScheduleHandle, double>(), py::arg("prediction"),
            py::arg("schedule"), py::arg("epsilon"))
-      .def("velocity", &Conversion::velocity);
+      .def("velocity", &Conversion::velocity)
+      .def("data", &Conversion::data);
   module.def("normal_noise", &normal_noise);
   module.def("mean_psnr", &mean_psnr);
   module.def("mean_snr", &mean_snr);

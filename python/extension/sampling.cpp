@@ -71,8 +71,10 @@ py::tuple draw(const FieldHandle& handle, const py::object& noise,
 
 SamplesHandle samples_of(const FieldHandle& handle, const py::object& noise, const py::object& x1,
                          const std::shared_ptr<Trajectories>& trajectories,
-                         std::vector<int64_t> numbers, int64_t batch, bool joins_runs) {
+                         std::vector<int64_t> numbers, int64_t batch, bool joins_runs,
+                         const py::object& mask) {
   EvaluationOptions options;
+  if (!mask.is_none()) options.mask = array_of(mask);
   options.batch = batch > 0 ? batch : static_cast<int64_t>(numbers.size());
   options.joins_runs = joins_runs;
   options.team = &handle.members();
@@ -106,7 +108,7 @@ void bind_sampling(py::module_& module) {
   py::class_<SamplesHandle>(module, "Samples")
       .def(py::init(&samples_of), py::arg("field"), py::arg("noise"), py::arg("x1"),
            py::arg("trajectories").none(true), py::arg("numbers"), py::arg("batch"),
-           py::arg("joins_runs"))
+           py::arg("joins_runs"), py::arg("mask"))
       .def_property_readonly("count", [](const SamplesHandle& h) { return h.samples->count(); });
   module.def("best_of_catalogue", &best_on, py::arg("samples"), py::arg("nfe"),
              py::arg("prediction"), py::arg("schedule"), py::arg("guidance"),

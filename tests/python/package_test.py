@@ -226,13 +226,6 @@ class Solvers(unittest.TestCase):
         with self.assertRaisesRegex(Error, "guides itself"):
             solver.lower()
 
-    def test_solvers_of_clipped_models_are_refused(self):
-        file = {"format": "bespoke-solver", "version": 2, "name": "own",
-                "field": {"prediction": "noise", "schedule": {"name": "cosine"}, "clip": [-1, 1]},
-                "solvers": [{"nfe": 1, "times": [0, 1], "a": [1], "b": [[1]]}]}
-        with self.assertRaisesRegex(Error, "clips its data predictions"):
-            Solver.parse(json.dumps(file))
-
     def test_bad_files_and_numbers_are_refused(self):
         with self.assertRaisesRegex(Error, "nothing.json"):
             Solver.load("nothing.json")
