@@ -15,6 +15,7 @@
 #include "bespoke/base/team.h"
 #include "bespoke/base/time_span.h"
 #include "bespoke/distill/adam.h"
+#include "bespoke/distill/best_of_catalogue.h"
 #include "bespoke/distill/budget.h"
 #include "bespoke/distill/coefficients.h"
 #include "bespoke/distill/direct.h"
