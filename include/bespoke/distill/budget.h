@@ -18,12 +18,6 @@ class Budget {
   bool is_limited() const { return most_ > 0; }
   bool counts_validation() const { return counts_validation_; }
 
-  // What is left for training, once starts are chosen; none where there is no limit.
-  std::optional<int64_t> for_training(const DistillState& state) const {
-    if (!is_limited()) return {};
-    return most_ - state.screening.forwards;
-  }
-
   // What is left now.
   std::optional<int64_t> left(const DistillState& state) const {
     if (!is_limited()) return {};
