@@ -715,13 +715,13 @@ class ArrayTypes(unittest.TestCase):
 
     def expect_same(self, convert, decibels, tolerance, check=lambda x: None):
         noise = bespoke.noise((32, 2, 4), seed=3).astype(np.float64)
-        expected = bespoke.distill(two_gaussians, noise, nfe=3, iterations=2, progress=False)
+        expected = bespoke.distill(two_gaussians, noise, nfe=2, iterations=2, progress=False)
 
         def field(t, x):
             check(x)
             check(t)
             return two_gaussians(t, x)
-        found = bespoke.distill(field, convert(noise), nfe=3, iterations=2, progress=False)
+        found = bespoke.distill(field, convert(noise), nfe=2, iterations=2, progress=False)
         self.assertAlmostEqual(found.psnr, expected.psnr, delta=decibels)
         x = found.solver.sample(field, convert(noise))
         truth = expected.solver.sample(two_gaussians, noise)
