@@ -247,6 +247,9 @@ nlohmann::json resolved_options(const DistillCommandOptions& options, const Open
                              {"seed", options.seed}};
   // Only where it was given, so that runs begun before there was such an option can go on.
   if (options.network_calls > 0) resolved["network_calls"] = options.network_calls;
+  for (const auto& [part, mask] : open.card.error_masks) {
+    resolved["error_mask"][part] = {mask.condition, mask.inverted, mask.file.string()};
+  }
   return resolved;
 }
 
@@ -367,7 +370,8 @@ Outcome distill_one(Session& session, int nfe) {
   const DistillSummary result =
       run_and_record(session, settings, standing.state, run ? &*run : nullptr);
   Outcome outcome = {to_json(result.provenance()), result.solver};
-  if (session.open.card.sample_rate > 0) {
+  // Of all numbers, so there is none where some do not count.
+  if (session.open.card.sample_rate > 0 && session.open.card.error_masks.empty()) {
     outcome.summary["validation_snr"] =
         validation_snr(session.model, session.data.validation,
                        session.memory.value_or(settings.samples), result.solver);

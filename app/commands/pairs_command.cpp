@@ -17,6 +17,7 @@
 #include "bespoke/measure/card_check.h"
 #include "bespoke/model/guidance.h"
 #include "bespoke/recipe/distill_model.h"
+#include "bespoke/recipe/error_mask.h"
 #include "bespoke/recipe/pair_store.h"
 #include "commands/commands.h"
 #include "commands/pairs_command.h"
@@ -196,6 +197,7 @@ void say_first_look(const OpenModel& open, const ModelPtr& model, const PairPlan
   options.seed = static_cast<uint64_t>(plan.train.seed);
   options.device = open.device;
   options.conditions = dealt(deals, plan, Split::train, 0, options.count);
+  options.mask = error_mask(open.card, options.conditions);
   const SampleGlance glance = glance_at_samples(model, open.card.least, open.card.most, options);
   for (const auto& remark : remarks(glance, open.card)) say("bespoke: warning: {}", remark);
 }

@@ -6,6 +6,7 @@
 #include "bespoke/base/error.h"
 #include "bespoke/base/text.h"
 #include "bespoke/distill/starts.h"
+#include "bespoke/recipe/error_mask.h"
 #include "bespoke/solver/named_solver.h"
 #include "options/number_checks.h"
 #include "options/solver_options.h"
@@ -276,8 +277,17 @@ ModelDistillOptions distill_options(const DistillCommandOptions& options, const 
   result.device = open.device;
   result.samples.device_batch = options.model.batch;
   if (decoded) {
+    if (!open.card.error_masks.empty()) {
+      throw usage_error(
+          "the card of {} says which numbers of its samples count (\"error_mask\"), not which of "
+          "what they decode to; leave out --space decoded",
+          open.name);
+    }
     result.samples.decode = [&open](const torch::Tensor& x) { return open.decoder->decode(x); };
   }
+  result.samples.mask = [&open](const Conditions& conditions) {
+    return error_mask(open.card, conditions);
+  };
   return result;
 }
 

@@ -23,6 +23,11 @@ EvaluationOptions evaluation_options(const TensorSamplesOptions& options) {
   own.batch = options.device_batch;
   own.joins_runs = options.joins_runs;
   own.team = options.team;
+  if (options.mask) {
+    const torch::Tensor mask = options.mask(pairs.conditions);
+    if (mask.defined())
+      own.mask = array_of(mask.to(pairs.x0.device(), wide(pairs.x0).scalar_type()));
+  }
   if (options.decode) {
     own.decode = [decode = options.decode](const Array& x) {
       const torch::NoGradGuard no_grad;

@@ -271,6 +271,31 @@ TEST_F(CardCheckTest, TriesAClipWhereValuesLieOutside) {
   EXPECT_FALSE(run(card).clip.has_value());
 }
 
+// A network whose noise prediction is too small where there is hardly any signal: its samples leave
+// the range of the data, and clipped they do not.
+TEST_F(CardCheckTest, TellsAMissingClipFromAnotherScale) {
+  save(kVp, "E * (1.0 - 0.6 * torch.pow(1.0 - alpha, 8))");
+  json card = card_of("noise", "vp");
+  card["value_range"] = {-1.5, 1.5};
+  const CardCheck check = run(card);
+  ASSERT_TRUE(check.clip.has_value());
+  EXPECT_GT(check.clip->gain, 1.2);
+  EXPECT_LT(check.clip->deviation, 0.7 * check.declared.deviation);
+}
+
+TEST_F(CardCheckTest, ScoresWhatCounts) {
+  save(kFmOt, output_of("velocity"));
+  const json card = card_of("velocity", "fm-ot");
+  const CardCheck all = run(card);
+  CardCheckOptions options;
+  options.mask = torch::zeros({1, kDimension});
+  options.mask.slice(1, 0, kDimension / 2).fill_(1);
+  const CardCheck half = run(card, options);
+  EXPECT_EQ(half.verdict, CardVerdict::fits);
+  EXPECT_NE(half.declared.error, all.declared.error);
+  EXPECT_NEAR(half.declared.error, all.declared.error, 0.15 * all.declared.error);
+}
+
 TEST_F(CardCheckTest, SaysWhatItCannotTellApart) {
   save(kVp, output_of("noise"));
   const auto alike = like_the_card(run(card_of("noise", "vp")));

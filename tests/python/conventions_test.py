@@ -135,6 +135,16 @@ class Clips(unittest.TestCase):
         with self.assertRaisesRegex(Error, "data predictions alone"):
             again.lower("noise")
 
+    @unittest.skipUnless(COMPILED, "the compiled module is not built")
+    def test_samples_that_leave_the_range_are_noted(self):
+        def weak(t, x):  # of data of deviation 0.3, with an error that alpha is too small for
+            alpha, sigma = np.sin(np.pi * t / 2)[:, None], np.cos(np.pi * t / 2)[:, None]
+            return 0.6 * sigma * x / (0.09 * alpha ** 2 + sigma ** 2)
+        for clip, note in ((None, "does its sampler clip"), (True, None)):
+            found = bespoke.fit(weak, normal(1, 8, 8), nfe=3, prediction="noise",
+                                schedule="cosine", clip=clip).note
+            self.assertIn(note, found) if note else self.assertEqual(found, "")
+
     def test_lowered_to_clipped_data(self):
         path, noise = Schedule("vp"), normal(3, 4, 4)
         field = SMALL.field(path, "noise")
