@@ -16,6 +16,7 @@
 #include "bespoke/base/time_span.h"
 #include "bespoke/distill/adam.h"
 #include "bespoke/distill/budget.h"
+#include "bespoke/distill/call_plan.h"
 #include "bespoke/distill/coefficients.h"
 #include "bespoke/distill/direct.h"
 #include "bespoke/distill/distill.h"

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "bespoke/base/error.h"
 #include "bespoke/distill/distill.h"
 #include "plain_problem.h"
 
@@ -90,7 +91,6 @@ TEST(PlainDistill, AdamSaysThatItNeedsGradients) {
 TEST(PlainDistill, SpendsMeasurementsFromTheSameBudgetWhereAsked) {
   const PlainProblem problem(fm_ot_schedule());
   DistillOptions options = automatic(4, fm_ot_schedule());
-  options.counts_validation = true;
   for (const int64_t budget : {6000, 12000}) {
     options.most_forwards = budget;
     const DistillSummary summary = distill(problem.training, problem.validation, options);

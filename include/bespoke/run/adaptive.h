@@ -14,8 +14,7 @@ namespace bespoke {
 
 struct ReferenceOptions {
   Tolerances tolerances;
-  // Not 0: by so many evaluations a sample instead (integrate_multistep), from noise to data.
-  // Thirty come within 55 to 70 dB of the truth.
+  // Not 0: by so many evaluations a sample instead (run/multistep.h), from noise to data.
   int64_t fixed_evaluations = 0;
   double start = 0, end = 1;                  // in the model's time; x_0 is the state at start
   int64_t most_evaluations = 20000;           // per sample, before it is called diverged
