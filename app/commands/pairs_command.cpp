@@ -267,21 +267,19 @@ void make_default_pairs(const OpenModel& open, int64_t batch,
   report_pairs(options, open);
 }
 
-MadePairs make_pairs_now(const OpenModel& open, int64_t batch,
-                         const std::vector<std::string>& conditions, double tolerance,
-                         int64_t samples) {
+MadePairs make_pairs_now(const OpenModel& open, const MadePairsOptions& own) {
   const ModelDistillOptions defaults;
   PairsCommandOptions options;
-  options.tolerance = tolerance;
-  options.plan.train.count = samples;
-  options.plan.validation.count = defaults.validation_plan.count;
+  options.tolerance = own.tolerance;
+  options.plan.train.count = own.train;
+  options.plan.validation.count = own.validation;
   MadePairs made;
   made.plan = plan_of(options, open);
   check_plan(made.plan);
-  const ConditionDeals deals = deal_conditions(open, conditions, made.plan);
+  const ConditionDeals deals = deal_conditions(open, own.conditions, made.plan);
   made.plan.conditions = policy_of(deals);
   const ModelPtr model = guided_for(open, deals);
-  say_first_look(open, model, made.plan, deals, batch);
+  if (own.fixed_evaluations == 0) say_first_look(open, model, made.plan, deals, own.batch);
   const auto make = [&](Split split, const SplitPlan& plan) {
     Progress progress(fmt::format("the model's own samples ({})", to_string(split)));
     PairSource source;
@@ -289,9 +287,10 @@ MadePairs make_pairs_now(const OpenModel& open, int64_t batch,
     source.count = plan.count;
     source.conditions = dealt(deals, made.plan, split, 0, plan.count);
     source.tolerances = made.plan.tolerances;
+    source.fixed_evaluations = own.fixed_evaluations;
     source.trajectories = split == Split::train ? defaults.fit.samples : 0;
     PairRun run;
-    run.batch = batch;
+    run.batch = own.batch;
     run.device = open.device;
     run.on_progress = [&](double done) { progress.update(done); };
     run.on_given_up = [](int64_t, const std::string&) {};  // distillation leaves it out
@@ -299,7 +298,7 @@ MadePairs make_pairs_now(const OpenModel& open, int64_t batch,
     return make_pairs(model, source, run);
   };
   made.train = make(Split::train, made.plan.train);
-  made.validation = make(Split::validation, made.plan.validation);
+  if (own.validation > 0) made.validation = make(Split::validation, made.plan.validation);
   return made;
 }
 

@@ -50,8 +50,9 @@ void DistillCommandOptions::add_to(CLI::App& command) {
                      "the run's folder");
   command
       .add_option("--samples", samples,
-                  "samples of the model to learn from, where they are made now in memory")
-      ->capture_default_str();
+                  "samples of the model to learn from, where they are made now in memory; default "
+                  "96, or as many as --calls pays for")
+      ->check(positive_number());
   command.add_option("--tolerance", tolerance,
                      "of the reference, where pairs are made now; default 1e-5 up to 12 NFE, 3e-6 "
                      "beyond and for adam");
@@ -112,8 +113,8 @@ void DistillCommandOptions::add_to(CLI::App& command) {
       ->check(positive_number());
   command
       .add_option("--calls", most_forwards,
-                  "model calls to spend at most, counted per sample, without those of the "
-                  "reference and of validation; default any")
+                  "calls of the model to spend on each solver at most, counted per sample and all "
+                  "in: its own samples, fits, training and measurements; default any")
       ->check(positive_number());
   command.add_option("--max-pairs", most_pairs, "use only the first training pairs")
       ->check(positive_number());
@@ -152,7 +153,11 @@ void DistillCommandOptions::check_numbers() const {
   if (pairs.empty() && method != to_string(Method::adam) && most_pairs > 0) {
     throw usage_error("--max-pairs goes with --pairs; give --samples instead");
   }
-  if (samples < 1) throw usage_error("--samples must be at least 1, found {}", samples);
+  if (most_forwards > 0 && tolerance) {
+    throw usage_error(
+        "--calls decides how its samples are drawn; leave out --tolerance, or make samples with "
+        "'bespoke pairs' and give --pairs");
+  }
   if (seed < 0) throw usage_error("--seed must not be negative, found {}", seed);
 }
 

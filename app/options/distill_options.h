@@ -26,7 +26,7 @@ struct DistillCommandOptions {
   std::string adam_decay = "polynomial", space = "sample";
   int64_t iterations = 0, batch = 0, most_forwards = 0, most_pairs = 0;
   std::optional<double> tolerance;  // of the pairs, where they are made here
-  int64_t samples = ModelDistillOptions().training_plan.count;
+  int64_t samples = 0;              // 0: 96, or as many as --calls pays for
   int64_t seed = 0;
   bool resume = false;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "bespoke/base/error.h"
+#include "bespoke/base/text.h"
 #include "bespoke/distill/screen.h"
 #include "bespoke/distill/starts.h"
 
@@ -52,22 +53,35 @@ class StartChoice {
 
   // The nearest of the catalogue on any of the automatic grids.
   NamedSolver nearest() const {
+    const auto grids = automatic_grids(family_.nfe(), schedule(), training_.data_deviation());
+    check_affordable(grids);
     std::vector<NamedSolver> all;
-    for (const auto& grid :
-         automatic_grids(family_.nfe(), schedule(), training_.data_deviation())) {
-      all.push_back(nearest_on(grid));
-    }
+    for (const auto& grid : grids) all.push_back(nearest_on(grid));
     return nearest_of(all, options_.fit.samples, nullptr);
   }
 
-  // By a part of the training samples: enough to tell good from bad.
+  void check_affordable(const std::vector<std::string>& grids) const {
+    int64_t runs = static_cast<int64_t>(grids.size()) * options_.fit.samples;
+    for (const auto& grid : grids) {
+      runs += static_cast<int64_t>(start_candidates(grid, family_.nfe()).size()) * kTriedOn;
+    }
+    const int64_t cost = runs * family_.shape().calls(), most = options_.fit.most_forwards;
+    if (most == 0 || cost <= most) return;
+    throw usage_error(
+        "to choose a start takes up to {} calls, and {} are to be spent on it; name a start, or "
+        "give "
+        "samples with their trajectories, of which a fit needs fewer",
+        grouped(cost), grouped(most));
+  }
+
+  static constexpr int64_t kTriedOn = 8;  // samples: enough to tell good from bad
+
   NamedSolver nearest_on(const std::string& grid) const {
-    constexpr int64_t kSamples = 8;
     std::vector<NamedSolver> candidates;
     for (const auto& name : start_candidates(grid, family_.nfe())) {
       candidates.push_back(resolved(name));
     }
-    return nearest_of(candidates, kSamples, [&](double done) {
+    return nearest_of(candidates, kTriedOn, [&](double done) {
       if (options_.on_progress) options_.on_progress("choosing a start on " + grid, done);
     });
   }

@@ -60,7 +60,8 @@ void DistillOptions::validate() const {
         "direct needs batch, remembered, judges, attempts and difference >= 0, "
         "smoothing >= 0, damping > 0 and time_difference in [0, 0.5)");
   }
-  if (iterations < 0 || most_forwards < 0 || validation_interval < 0 || patience < 1) {
+  if (iterations < 0 || most_forwards < 0 || reference_forwards < 0 || validation_interval < 0 ||
+      patience < 1) {
     throw usage_error(
         "iterations, limits and intervals must not be negative, and patience at least 1");
   }

@@ -1,5 +1,8 @@
 #include "bespoke/distill/fit.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "bespoke/base/error.h"
 
 namespace bespoke {
@@ -51,10 +54,14 @@ FittedSolver fit_solver(const Samples& samples, const std::vector<int64_t>& subs
   }
   run.start(solver.start_scale);
   for (size_t i = 0; i < n; ++i) {
-    LinearModel step = run.evaluate(times[i], times[i + 1]);
-    std::vector<double> change = solved(least_squares_change(step), i);
-    if (i + 1 == n) {
+    fitted.steps.push_back(run.evaluate(times[i], times[i + 1]));
+    LinearModel step = fitted.steps.back();
+    std::vector<double> change;
+    if (i + 1 < n) {
+      change = solved(balanced_change(step, options.smoothing), i);
+    } else {
       // From least squares on, since far from it the log error has other minima.
+      change = solved(least_squares_change(step), i);
       step = moved(step, change);
       step.floor = options.smoothing * step.typical_square();
       const std::vector<double> more = best_change(step);
@@ -66,6 +73,21 @@ FittedSolver fit_solver(const Samples& samples, const std::vector<int64_t>& subs
     run.advance(change);
   }
   return fitted;
+}
+
+double left_out_loss(const FittedSolver& fitted, double smoothing) {
+  double worst = -std::numeric_limits<double>::infinity();
+  for (const LinearModel& step : fitted.steps) {
+    double sum = 0;
+    for (size_t k = 0; k < step.samples.size(); ++k) {
+      LinearModel others = step, left_out = step;
+      others.samples.erase(others.samples.begin() + static_cast<std::ptrdiff_t>(k));
+      left_out.samples = {step.samples[k]};
+      sum += left_out.loss(solved(balanced_change(others, smoothing), k));
+    }
+    worst = std::max(worst, sum / static_cast<double>(step.samples.size()));
+  }
+  return worst;
 }
 
 }  // namespace bespoke

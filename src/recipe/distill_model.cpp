@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "bespoke/base/error.h"
+#include "bespoke/distill/call_plan.h"
 #include "bespoke/model/fields.h"
 
 namespace bespoke {
@@ -26,6 +27,7 @@ Pairs given_or_made(const ModelPtr& model, const ModelDistillOptions& options, S
   source.count = plan.count;
   source.tolerances = options.tolerances.value_or(
       usual_tolerances(options.nfe > 0 ? options.nfe : options.network_calls));
+  source.fixed_evaluations = options.fixed_evaluations;
   source.trajectories = train ? trajectories_needed(options) : 0;
   if (options.conditions) source.conditions = options.conditions(split, 0, plan.count);
   PairRun run;
@@ -39,8 +41,14 @@ Pairs given_or_made(const ModelPtr& model, const ModelDistillOptions& options, S
   return make_pairs(model, source, run).to(options.device, state_dtype(*model));
 }
 
-Pairs pairs_for(const ModelPtr& model, const ModelDistillOptions& options, Split split) {
-  SoundPairs sound = leave_out_broken(given_or_made(model, options, split), to_string(split));
+// Made now, they cost calls: of a guided evaluation both, where calls are counted one by one.
+Pairs pairs_for(const ModelPtr& model, const ModelDistillOptions& options, Split split,
+                int64_t* calls) {
+  const Pairs pairs = given_or_made(model, options, split);
+  if (!(split == Split::train ? options.training : options.validation)) {
+    *calls += pairs.evaluations.sum().item<int64_t>() * (options.network_calls > 0 ? 2 : 1);
+  }
+  SoundPairs sound = leave_out_broken(pairs, to_string(split));
   for (const int64_t pair : sound.left_out) {
     if (options.on_left_out) options.on_left_out(split, pair);
   }
@@ -70,6 +78,27 @@ DistillSummary distill_as_published(const ModelPtr& model, const Pairs& training
 
 }  // namespace
 
+ModelDistillOptions within_calls(ModelDistillOptions options, int64_t samples) {
+  if (options.method == Method::adam) {
+    throw usage_error(
+        "a number of calls cannot pay for adam's hundreds of pairs, which are made beforehand; "
+        "make "
+        "them first, and give those, or take auto, fit or direct");
+  }
+  CallBudget budget;
+  budget.calls = options.most_forwards;
+  budget.holds_out = options.network_calls != 0;
+  budget.run = budget.holds_out ? options.network_calls : options.nfe;
+  budget.evaluation = budget.holds_out ? 2 : 1;
+  budget.samples = samples;
+  const CallPlan plan = plan_calls(budget);
+  options.training_plan.count = plan.samples;
+  options.validation_plan.count = plan.held_out;
+  options.fixed_evaluations = plan.evaluations;
+  options.fit.begins_with_likely_ranges = true;
+  return options;
+}
+
 DistillSummary distill(const ModelPtr& model, const ModelDistillOptions& options,
                        DistillState state) {
   ModelDistillOptions own = options;
@@ -78,8 +107,10 @@ DistillSummary distill(const ModelPtr& model, const ModelDistillOptions& options
     own.field.schedule = model->schedule();
   }
   own.validate();
-  const Pairs training = pairs_for(model, options, Split::train);
-  const Pairs validation = pairs_for(model, options, Split::validation);
+  const Pairs training = pairs_for(model, options, Split::train, &own.reference_forwards);
+  const bool holds_out = options.validation || options.validation_plan.count > 0;
+  const Pairs validation =
+      holds_out ? pairs_for(model, options, Split::validation, &own.reference_forwards) : Pairs();
   own.on_iteration = [&](const DistillProgress& progress, const DistillState& reached) {
     state = reached;
     const bool stops =
@@ -93,8 +124,9 @@ DistillSummary distill(const ModelPtr& model, const ModelDistillOptions& options
       if (own.method == Method::adam) {
         return distill_as_published(model, training, validation, own, state);
       }
-      return distill(canonical_samples(model, training, own.samples),
-                     canonical_samples(model, validation, own.samples), own, state);
+      const Samples learnt = canonical_samples(model, training, own.samples);
+      if (!holds_out) return distill(learnt, learnt, own, state);
+      return distill(learnt, canonical_samples(model, validation, own.samples), own, state);
     } catch (const Error&) {
       throw;
     } catch (const std::exception& error) {
