@@ -37,6 +37,7 @@ namespace {
 
 struct TrainingData {
   Pairs train, validation;
+  std::optional<Pairs> matching;  // whose statistics are matched, where they are made for it
   nlohmann::json provenance;
   int64_t reference_evaluations = 0;  // where they were made now; 0 where they were read
 };
@@ -114,14 +115,19 @@ TrainingData load_training_data(const DistillCommandOptions& options, const Open
   const auto most = static_cast<int>(options.nfes().back());
   const Tolerances usual = usual_tolerances(most > 0 ? most : options.network_calls);
   MadePairs made = make_pairs_now(open, options.model.batch, options.conditions,
-                                  options.tolerance.value_or(usual.rtol), options.samples);
+                                  options.tolerance.value_or(usual.rtol), options.samples,
+                                  options.matching_samples());
   TrainingData data;
   data.train = sound_pairs(made.train, Split::train, open);
   data.validation = sound_pairs(made.validation, Split::validation, open);
   data.provenance = describe_pairs(made.plan, data);
-  const int64_t evaluations = made.train.evaluations.sum().item<int64_t>() +
-                              made.validation.evaluations.sum().item<int64_t>();
-  data.reference_evaluations = evaluations;
+  data.reference_evaluations = made.train.evaluations.sum().item<int64_t>() +
+                               made.validation.evaluations.sum().item<int64_t>();
+  if (options.matching_samples() > 0) {
+    data.matching = made.matching.to(open.device, open.state_dtype());
+    data.provenance["matching"] = made.matching.count();
+    data.reference_evaluations += made.matching.evaluations.sum().item<int64_t>();
+  }
   return data;
 }
 
@@ -226,6 +232,7 @@ Table summary_table(const std::vector<Outcome>& outcomes) {
 
 // What must be the same for a run to be continued.
 nlohmann::json resolved_options(const DistillCommandOptions& options, const OpenModel& open,
+                                const std::optional<OpenFeatures>& features,
                                 const TrainingData& data) {
   nlohmann::json resolved = {{"model", open.identity()},
                              {"guidance", describe(open.guidance)},
@@ -247,6 +254,9 @@ nlohmann::json resolved_options(const DistillCommandOptions& options, const Open
                              {"seed", options.seed}};
   // Only where it was given, so that runs begun before there was such an option can go on.
   if (options.network_calls > 0) resolved["network_calls"] = options.network_calls;
+  if (options.match != kAuto) resolved["match"] = options.match;
+  if (features) resolved["features"] = features->identity;
+  if (options.match_weight > 0) resolved["match_weight"] = options.match_weight;
   return resolved;
 }
 
@@ -265,6 +275,7 @@ struct Session {
   const DistillCommandOptions& options;
   const OpenModel& open;
   TrainingData data;
+  const std::optional<OpenFeatures>& features;
   ModelPtr model;  // guided
   bool decoded = false;
   std::filesystem::path path = {};                  // of the file that all solvers go to
@@ -317,6 +328,8 @@ DistillSummary run_and_record(Session& session, ModelDistillOptions& settings, D
   };
   settings.training = session.data.train;
   settings.validation = session.data.validation;
+  // A folder of pairs is all there is: its training pairs are matched too.
+  settings.matching = session.data.matching ? session.data.matching : session.data.train;
   settings.team = &team();
   const DistillSummary summary = distill(session.model, settings, latest);
   if (run != nullptr) run->store(latest);
@@ -358,7 +371,8 @@ Standing find_standing(std::optional<DistillRun>& run, const DistillCommandOptio
 
 Outcome distill_one(Session& session, int nfe) {
   const auto& options = session.options;
-  ModelDistillOptions settings = distill_options(options, session.open, nfe, session.decoded);
+  ModelDistillOptions settings =
+      distill_options(options, session.open, session.features, nfe, session.decoded);
   warn_of_few_pairs(session.data, settings);
   std::optional<DistillRun> run;
   const Standing standing = find_standing(run, options, nfe);
@@ -397,9 +411,16 @@ void check_gradients(const DistillCommandOptions& options, const OpenModel& open
 
 // Every mistake in the options is found before pairs are made or the folder is touched.
 void check_all(const DistillCommandOptions& options, const OpenModel& open,
-               const std::vector<int64_t>& nfes, bool decoded) {
+               const std::optional<OpenFeatures>& features, const std::vector<int64_t>& nfes,
+               bool decoded) {
   for (const int64_t nfe : nfes) {
-    distill_options(options, open, static_cast<int>(nfe), decoded).validate();
+    distill_options(options, open, features, static_cast<int>(nfe), decoded).validate();
+  }
+  if (features && options.matching_samples() > 0 && options.match_samples <= features->dimension) {
+    throw usage_error(
+        "the statistics of {} features need more samples than that to match them on; give "
+        "--match-samples {} or more, found {}",
+        features->dimension, features->dimension + 1, options.match_samples);
   }
   check_gradients(options, open);
 }
@@ -409,19 +430,21 @@ void run_distill(const DistillCommandOptions& options) {
   options.check_numbers();
   const OpenModel open = open_model(options.model);
   const bool decoded = in_decoded_space(open, options.space);
-  check_all(options, open, nfes, decoded);
+  std::optional<OpenFeatures> features;
+  if (!options.features.file.empty()) features = open_features(options.features, open);
+  check_all(options, open, features, nfes, decoded);
   from_first([&] {
     refuse_unless_resumed(options.output, options.resume);
     return "";
   });
-  Session session{options, open, load_training_data(options, open), nullptr, decoded};
+  Session session{options, open, load_training_data(options, open), features, nullptr, decoded};
   session.model = guided(open, session.data.train.conditions);
   session.path = std::filesystem::path(options.output) / (options.family + ".solver.json");
   session.file = begin_solver_file(options, open, session.data, decoded);
   std::optional<FolderLock> lock;
   from_first([&] {
-    lock.emplace(claim_folder(options.output, resolved_options(options, open, session.data),
-                              options.resume));
+    lock.emplace(claim_folder(
+        options.output, resolved_options(options, open, features, session.data), options.resume));
     return "";
   });
   std::vector<Outcome> outcomes;
@@ -448,6 +471,7 @@ void add_distill_command(CLI::App& app) {
       "  bespoke distill --model model.json --nfe 2-20 -o run\n"
       "  bespoke distill --model model.json --guidance 0-4 --nfe 8 -o run     for all w there\n"
       "  bespoke distill --model model.json --guidance 2 --network-calls 16 -o run\n"
+      "  bespoke distill --model model.json --nfe 1-4 --features features.pt -o run   sharper\n"
       "  bespoke pairs --model model.json --guidance 2 -o pairs\n"
       "  bespoke distill --model model.json --guidance 2 --pairs pairs --nfe 4-20+2 -o run\n"
       "  bespoke distill --model model.json --pairs pairs --nfe 8 --method adam -o adam\n"

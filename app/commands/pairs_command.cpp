@@ -267,7 +267,7 @@ void make_default_pairs(const OpenModel& open, int64_t batch,
 
 MadePairs make_pairs_now(const OpenModel& open, int64_t batch,
                          const std::vector<std::string>& conditions, double tolerance,
-                         int64_t samples) {
+                         int64_t samples, int64_t matching) {
   const ModelDistillOptions defaults;
   PairsCommandOptions options;
   options.tolerance = tolerance;
@@ -276,18 +276,17 @@ MadePairs make_pairs_now(const OpenModel& open, int64_t batch,
   MadePairs made;
   made.plan = plan_of(options, open);
   check_plan(made.plan);
-  const ConditionDeals deals = deal_conditions(open, conditions, made.plan);
+  PairPlan with_matching = made.plan;
+  with_matching.train.count += matching;
+  const ConditionDeals deals = deal_conditions(open, conditions, with_matching);
   made.plan.conditions = policy_of(deals);
   const ModelPtr model = guided_for(open, deals);
   say_first_look(open, model, made.plan, deals, batch);
-  const auto make = [&](Split split, const SplitPlan& plan) {
-    Progress progress(fmt::format("the model's own samples ({})", to_string(split)));
-    PairSource source;
-    source.seed = plan.seed;
-    source.count = plan.count;
-    source.conditions = dealt(deals, made.plan, split, 0, plan.count);
-    source.tolerances = made.plan.tolerances;
-    source.trajectories = split == Split::train ? defaults.fit.samples : 0;
+  const auto make = [&](const std::string& what, Split split, PairSource source) {
+    Progress progress(fmt::format("the model's own samples ({})", what));
+    const int64_t end = source.first + source.count;
+    source.seed = split == Split::train ? made.plan.train.seed : made.plan.validation.seed;
+    source.conditions = dealt(deals, made.plan, split, source.first, end);
     PairRun run;
     run.batch = batch;
     run.device = open.device;
@@ -296,8 +295,22 @@ MadePairs make_pairs_now(const OpenModel& open, int64_t batch,
     run.team = &team();
     return make_pairs(model, source, run);
   };
-  made.train = make(Split::train, made.plan.train);
-  made.validation = make(Split::validation, made.plan.validation);
+  const auto source_of = [&](const SplitPlan& plan, int64_t trajectories) {
+    PairSource source;
+    source.count = plan.count;
+    source.tolerances = made.plan.tolerances;
+    source.trajectories = trajectories;
+    return source;
+  };
+  made.train = make("train", Split::train, source_of(made.plan.train, defaults.fit.samples));
+  made.validation = make("validation", Split::validation, source_of(made.plan.validation, 0));
+  if (matching > 0) {
+    PairSource source;
+    source.first = made.plan.train.count;
+    source.count = matching;
+    source.tolerances = defaults.match_tolerances;
+    made.matching = make("to match statistics of", Split::train, source);
+  }
   return made;
 }
 

@@ -18,13 +18,13 @@ void make_default_pairs(const OpenModel& open, int64_t batch,
                         const std::optional<double>& tolerance, const std::string& folder);
 
 // Pairs in memory, as many training pairs with their trajectories as the fit reads, and what they
-// are.
+// are; and those whose statistics are matched, which follow the training pairs.
 struct MadePairs {
   PairPlan plan;
-  Pairs train, validation;
+  Pairs train, validation, matching;
 };
 MadePairs make_pairs_now(const OpenModel& open, int64_t batch,
                          const std::vector<std::string>& conditions, double tolerance,
-                         int64_t samples);
+                         int64_t samples, int64_t matching);
 
 }  // namespace bespoke

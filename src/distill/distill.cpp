@@ -51,7 +51,15 @@ class Distillation {
       state_.chosen = static_cast<int64_t>(best_start());
     }
     const auto chosen = static_cast<size_t>(state_.chosen);
-    return summary(chosen, advance(chosen, iterations()));
+    if (!state_.match) {
+      const Ending ending = advance(chosen, iterations());
+      const bool broke_off = ending == Ending::stopped || ending == Ending::diverged;
+      if (broke_off || !options_.match.has_statistics(family_->nfe())) {
+        return summary(chosen, ending);
+      }
+      begin_matching(state_.starts[chosen]);
+    }
+    return summary(chosen, match_statistics(chosen));
   }
 
  private:
@@ -111,6 +119,7 @@ class Distillation {
   }
 
   bool fits_family() const {
+    if (state_.match && state_.match->theta.size() != family_->parameter_count()) return false;
     return std::all_of(state_.starts.begin(), state_.starts.end(), [&](const StartState& start) {
       const auto& memory = start.direct.memory;
       return start.theta.size() == family_->parameter_count() &&
@@ -164,10 +173,43 @@ class Distillation {
       start.diverged = true;
       start.message = error.what();
     }
+    return report(index, loss, validated, start.validation_psnr);
+  }
+
+  void begin_matching(const StartState& start) {
+    state_.match.emplace();
+    state_.match->theta = start.best_theta;
+    state_.match->first_psnr = state_.match->psnr = start.best_psnr;
+  }
+
+  Ending match_statistics(size_t index) {
+    MatchState& match = *state_.match;
+    Matching matching(options_.match.samples != nullptr ? *options_.match.samples : training_,
+                      family_, options_.match);
+    while (true) {
+      if (match.is_over) return Ending::converged;
+      if (match.iteration >= most_match_iterations(options_.match)) return Ending::iterations;
+      const std::optional<int64_t> left = left_for_iteration();
+      if (left && matching.least_cost() > *left) return Ending::forwards;
+      double objective = 0;
+      try {
+        objective = matching.iterate(match, &state_.training);
+        match.psnr = validation_psnr(match.theta);
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::diverged) throw;
+        state_.starts[index].message = error.what();
+        return Ending::diverged;
+      }
+      if (report(index, objective, true, match.psnr) == Verdict::stop) return Ending::stopped;
+    }
+  }
+
+  // Tells of the iteration just done.
+  Verdict report(size_t index, double loss, bool validated, double psnr) {
     state_.seconds = seconds_before_ + seconds_since(began_);
     if (!options_.on_iteration) return Verdict::go_on;
     return options_.on_iteration(
-        {index, start.iteration, loss, validated, start.validation_psnr, start.best_psnr,
+        {index, state_.iterations_of(index), loss, validated, psnr, state_.starts[index].best_psnr,
          state_.training, state_.validation, state_.seconds},
         state_);
   }
@@ -217,12 +259,13 @@ class Distillation {
   DistillSummary summary(size_t index, Ending ending) {
     const StartState& start = state_.starts[index];
     DistillSummary result;
-    result.solver = family_->solver(start.best_theta);
+    result.solver = family_->solver(state_.match ? state_.match->theta : start.best_theta);
     result.start = start.name;
     result.initial_psnr = start.initial_psnr;
-    result.validation_psnr = start.best_psnr;
+    result.validation_psnr = state_.match ? state_.match->psnr : start.best_psnr;
     result.training_psnr = training_psnr(result.solver);
-    result.iterations = start.iteration;
+    result.iterations = state_.iterations_of(index);
+    result.match = state_.match;
     result.screening = state_.screening;
     result.training = state_.training;
     result.validation = state_.validation;

@@ -34,6 +34,13 @@ std::string DistillSummary::brief_report() const {
       validation_psnr, training_psnr, iterations, start, initial_psnr, grouped(training.forwards),
       grouped(training.vjps), grouped(screening.forwards), grouped(validation.forwards), seconds,
       to_string(ending));
+  if (match) {
+    text += fmt::format(
+        " Matching statistics took {} of these forwards and {} of the iterations: their distance "
+        "fell from {:.3g} to {:.3g}, and {:.2f} dB became {:.2f}.",
+        grouped(match->counts.forwards), match->iteration, match->first_distance, match->distance,
+        match->first_psnr, match->psnr);
+  }
   if (!message.empty()) text += fmt::format(" What diverged: {}.", message);
   return text;
 }
@@ -50,6 +57,12 @@ Provenance DistillSummary::provenance() const {
   if (screening.forwards > 0) result.screening_forwards = screening.forwards;
   result.seconds = seconds;
   result.more = {{"validation_forwards", validation.forwards}, {"vjps", training.vjps}};
+  if (match) {
+    result.more["match"] = {{"iterations", match->iteration},
+                            {"forwards", match->counts.forwards},
+                            {"statistics_distance", {match->first_distance, match->distance}},
+                            {"psnr_before", match->first_psnr}};
+  }
   if (!message.empty()) result.more["message"] = message;
   return result;
 }

@@ -16,6 +16,18 @@ int64_t trajectories_needed(const ModelDistillOptions& options) {
   return options.method != Method::adam && options.starts.empty() ? options.fit.samples : 0;
 }
 
+PairRun run_for(const ModelDistillOptions& options, const std::string& what) {
+  PairRun run;
+  run.batch = options.samples.device_batch;
+  run.device = options.device;
+  run.team = options.team;
+  run.on_progress = [&options, what](double done) {
+    if (options.on_progress) options.on_progress(what, done);
+  };
+  run.on_given_up = [](int64_t, const std::string&) {};  // left out below
+  return run;
+}
+
 Pairs given_or_made(const ModelPtr& model, const ModelDistillOptions& options, Split split) {
   const bool train = split == Split::train;
   const std::optional<Pairs>& given = train ? options.training : options.validation;
@@ -28,14 +40,7 @@ Pairs given_or_made(const ModelPtr& model, const ModelDistillOptions& options, S
       usual_tolerances(options.nfe > 0 ? options.nfe : options.network_calls));
   source.trajectories = train ? trajectories_needed(options) : 0;
   if (options.conditions) source.conditions = options.conditions(split, 0, plan.count);
-  PairRun run;
-  run.batch = options.samples.device_batch;
-  run.device = options.device;
-  run.team = options.team;
-  run.on_progress = [&](double done) {
-    if (options.on_progress) options.on_progress(to_string(split) + " pairs", done);
-  };
-  run.on_given_up = [](int64_t, const std::string&) {};  // left out below
+  const PairRun run = run_for(options, to_string(split) + " pairs");
   return make_pairs(model, source, run).to(options.device, state_dtype(*model));
 }
 
@@ -45,6 +50,31 @@ Pairs pairs_for(const ModelPtr& model, const ModelDistillOptions& options, Split
     if (options.on_left_out) options.on_left_out(split, pair);
   }
   return std::move(sound.pairs);
+}
+
+// Whose statistics are matched: those given, or those after the training pairs.
+Pairs matching_pairs(const ModelPtr& model, const ModelDistillOptions& options) {
+  const torch::ScalarType dtype = state_dtype(*model);
+  if (options.matching) {
+    return leave_out_broken(options.matching->to(options.device, dtype), "matching").pairs;
+  }
+  PairSource source;
+  source.seed = options.training_plan.seed;
+  source.first = options.training_plan.count;
+  source.count = options.match_samples;
+  source.tolerances = options.match_tolerances;
+  const int64_t end = source.first + source.count;
+  if (options.conditions) {
+    source.conditions = options.conditions(Split::train, source.first, end);
+  }
+  const Pairs made = make_pairs(model, source, run_for(options, "samples to match statistics of"));
+  return leave_out_broken(made.to(options.device, dtype), "matching").pairs;
+}
+
+// Where statistics are asked for without features.
+void fill_in_features(MatchOptions& match) {
+  const bool is_asked_for = match.match == Match::both || match.match == Match::distribution;
+  if (is_asked_for && !match.features) match.features = sample_features(plain_tensor_features);
 }
 
 // Says so, or gives up.
@@ -67,9 +97,12 @@ DistillSummary distill(const ModelPtr& model, const ModelDistillOptions& options
     own.field.prediction = model->prediction();
     own.field.schedule = model->schedule();
   }
+  fill_in_features(own.match);
   own.validate();
   const Pairs training = pairs_for(model, options, Split::train);
   const Pairs validation = pairs_for(model, options, Split::validation);
+  const bool matches = own.match.has_statistics(own.nfe);
+  const Pairs matching = matches ? matching_pairs(model, options) : Pairs();
   own.on_iteration = [&](const DistillProgress& progress, const DistillState& reached) {
     state = reached;
     const bool stops =
@@ -82,6 +115,9 @@ DistillSummary distill(const ModelPtr& model, const ModelDistillOptions& options
   while (true) {
     try {
       const TensorGradients gradients(field, training, own.samples);
+      std::optional<Samples> matched;
+      if (matches)
+        own.match.samples = &matched.emplace(tensor_samples(field, matching, own.samples));
       return distill(tensor_samples(field, training, own.samples),
                      tensor_samples(field, validation, own.samples), own, state, &gradients);
     } catch (const Error&) {

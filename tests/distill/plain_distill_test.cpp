@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "bespoke/base/error.h"
 #include "bespoke/distill/distill.h"
 #include "plain_problem.h"
 
