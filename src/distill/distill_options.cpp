@@ -42,6 +42,7 @@ void DistillOptions::validate() const {
         "the fit makes bns solvers from trajectories alone; give it neither a start nor another "
         "family, or take another method");
   }
+  match.validate();
   if (starts.empty() && !field.schedule) {
     throw usage_error("automatic starts need to know the schedule of the field");
   }
