@@ -5,10 +5,14 @@
 #include <utility>
 
 #include "bespoke/base/error.h"
+#include "bespoke/base/text.h"
 #include "bespoke/distill/call_plan.h"
 #include "bespoke/model/fields.h"
+#include "bespoke/run/multistep.h"
 
 namespace bespoke {
+
+using namespace detail;
 
 namespace {
 
