@@ -7,6 +7,7 @@
 
 #include "bespoke/distill/best_of_catalogue.h"
 #include "bespoke/distill/reference_tolerance.h"
+#include "bespoke/run/canonical_samples.h"
 #include "bespoke/run/reference.h"
 #include "bindings.h"
 
@@ -78,8 +79,9 @@ SamplesHandle samples_of(const FieldHandle& handle, const py::object& noise, con
   options.batch = batch > 0 ? batch : static_cast<int64_t>(numbers.size());
   options.joins_runs = joins_runs;
   options.team = &handle.members();
-  return {handle, std::make_shared<const Samples>(handle.field, array_of(noise), array_of(x1),
-                                                  trajectories, options, std::move(numbers))};
+  return {handle, std::make_shared<const Samples>(canonical_samples(handle.field, array_of(noise),
+                                                                    array_of(x1), trajectories,
+                                                                    options, std::move(numbers)))};
 }
 
 // (name, solver)

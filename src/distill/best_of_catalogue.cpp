@@ -11,6 +11,7 @@
 #include "bespoke/distill/sample_choice.h"
 #include "bespoke/distill/starts.h"
 #include "bespoke/solver/grid.h"
+#include "bespoke/solver/translation.h"
 
 namespace bespoke {
 
@@ -53,7 +54,9 @@ std::vector<double> losses_on(const Samples& samples, const std::vector<NamedSol
     for (auto begin = static_cast<size_t>(share.begin); begin < last; begin += together) {
       std::vector<NsSolver> some;
       for (size_t k = begin; k < std::min(last, begin + together); ++k) {
-        some.push_back(solvers[k].solver);
+        const CoordinatesPtr& coordinates = samples.coordinates();
+        some.push_back(coordinates ? to_canonical(solvers[k].solver, *coordinates)
+                                   : solvers[k].solver);
       }
       Counts counts;
       for (const auto& runs : samples.run_each(some, subset, &counts)) {

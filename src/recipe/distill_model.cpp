@@ -58,6 +58,16 @@ void need_less_memory(TensorSamplesOptions& samples, const ModelDistillOptions& 
   if (options.on_less_memory) options.on_less_memory(samples);
 }
 
+// The published recipe takes the model as it is told, with gradients.
+DistillSummary distill_as_published(const ModelPtr& model, const Pairs& training,
+                                    const Pairs& validation, const ModelDistillOptions& options,
+                                    const DistillState& state) {
+  const auto field = std::make_shared<VelocityField>(model);
+  const TensorGradients gradients(field, training, options.samples);
+  return distill(tensor_samples(field, training, options.samples),
+                 tensor_samples(field, validation, options.samples), options, state, &gradients);
+}
+
 }  // namespace
 
 DistillSummary distill(const ModelPtr& model, const ModelDistillOptions& options,
@@ -78,12 +88,13 @@ DistillSummary distill(const ModelPtr& model, const ModelDistillOptions& options
   };
   own.samples.joins_runs = own.samples.joins_runs || !options.device.is_cpu();
   own.samples.team = own.team;
-  const auto field = std::make_shared<VelocityField>(model);
   while (true) {
     try {
-      const TensorGradients gradients(field, training, own.samples);
-      return distill(tensor_samples(field, training, own.samples),
-                     tensor_samples(field, validation, own.samples), own, state, &gradients);
+      if (own.method == Method::adam) {
+        return distill_as_published(model, training, validation, own, state);
+      }
+      return distill(canonical_samples(model, training, own.samples),
+                     canonical_samples(model, validation, own.samples), own, state);
     } catch (const Error&) {
       throw;
     } catch (const std::exception& error) {

@@ -82,6 +82,10 @@ Trajectories Trajectories::of(const std::vector<int64_t>& samples) const {
   return {arrays_, std::move(some), span_};
 }
 
+Trajectories Trajectories::seen_from(SchedulePtr path) const {
+  return {arrays_, samples_, {std::move(path), 0, 1, 0, 1}};
+}
+
 void Trajectories::append(Trajectories other) {
   if (samples_.empty()) {
     *this = std::move(other);

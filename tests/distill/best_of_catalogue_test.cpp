@@ -34,7 +34,7 @@ TEST(BestOfCatalogue, ContendersAreOfAllMethodsAndGridsAndNoTwoTheSame) {
 }
 
 // What is found by looking at few samples is hardly worse than what looking at all would find, and
-// a team finds the same.
+// a team finds the same, as do samples in other coordinates.
 TEST(BestOfCatalogue, FindsOneOfTheBest) {
   for (const auto& schedule : {fm_ot_schedule(), vp_schedule()}) {
     const FieldDescription description = {Prediction::velocity, schedule, {}};
@@ -61,6 +61,10 @@ TEST(BestOfCatalogue, FindsOneOfTheBest) {
     }
     constexpr double kDecibel = 0.2303;  // in log errors
     EXPECT_LT(loss(best.solver), least + kDecibel) << best.name;
+    options.canonical = true;
+    const Samples elsewhere =
+        testing::plain_samples(testing::plain_mixture(), schedule, 24, 5, options);
+    EXPECT_EQ(best_of_catalogue(elsewhere, 8, description, nullptr).name, best.name);
     testing::ThreadTeam(3).run([&](Team& team) {
       EXPECT_EQ(best_of_catalogue(samples, 8, description, nullptr, team).name, best.name);
     });

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bespoke/base/team.h"
+#include "bespoke/path/coordinates.h"
 #include "bespoke/run/array_field.h"
 #include "bespoke/run/changed_runs.h"
 #include "bespoke/run/linear_model.h"
@@ -27,6 +28,8 @@ struct EvaluationOptions {
   // one batch where it fits: for devices on which a large batch costs less than several small ones.
   bool joins_runs = false;
   Team* team = &alone();
+  // Of the field, noise and trajectories, where they are not the model's own (canonical_samples).
+  CoordinatesPtr coordinates;
 };
 
 // Runs of one solver on some of the samples; of a team, this member's part of them.
@@ -69,6 +72,8 @@ class Samples {
   bool joins_runs() const { return options_.joins_runs; }
   int64_t batch() const { return options_.batch; }
   Team& team() const { return *options_.team; }
+  // Those that solvers are in where they are not the model's own, or null.
+  const CoordinatesPtr& coordinates() const { return options_.coordinates; }
   // The true trajectories of the first so many samples are known.
   int64_t trajectories() const;
 

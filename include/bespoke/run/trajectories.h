@@ -51,6 +51,9 @@ class Trajectories {
   // Those of some samples.
   Trajectories of(const std::vector<int64_t>& samples) const;
 
+  // The same, seen from another path with the same log-SNR at its ends and finite velocities there.
+  Trajectories seen_from(SchedulePtr path) const;
+
   // Adds the samples of another part of the same run.
   void append(Trajectories other);
 
