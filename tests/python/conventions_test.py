@@ -22,6 +22,7 @@ from bespoke.arrays import NumPyArrays, arrays_of
 from bespoke.clip import Clip
 from bespoke.field import Field
 from bespoke.field_trial import levels_of_time
+from bespoke.k_diffusion import sample_bespoke, sigmas_of
 from mixtures import NUMBERS, Counted, Mixture, two_gaussians
 
 try:
@@ -144,6 +145,18 @@ class Clips(unittest.TestCase):
             found = bespoke.fit(weak, normal(1, 8, 8), nfe=3, prediction="noise",
                                 schedule="cosine", clip=clip).note
             self.assertIn(note, found) if note else self.assertEqual(found, "")
+
+    def test_in_the_space_of_sigmas(self):
+        path, noise = Schedule("vp"), normal(3, 4, 4)
+        solver = Solver.of([0.05, 0.4, 1.0], [0.9, 0.8], [[0.3], [0.1, 0.4]],
+                           schedule=path.describe(), prediction="noise", clip=TIGHT)
+
+        def denoiser(y, sigma):
+            return SMALL.predict(np.ones(4), sigma, y)[0]
+        sigmas = sigmas_of(solver)
+        found = sample_bespoke(denoiser, noise * sigmas[0], sigmas, solver=solver)
+        expected = solver.sample(SMALL.field(path, "noise"), noise)
+        np.testing.assert_allclose(found, expected, atol=1e-6)
 
     def test_lowered_to_clipped_data(self):
         path, noise = Schedule("vp"), normal(3, 4, 4)
@@ -339,6 +352,15 @@ class Structures(unittest.TestCase):
             return found["nodes"], found["edges"]
         pair = solver.sample(of_tuples, tuple(noise.values()))
         np.testing.assert_array_equal(pair[1], found["edges"])
+
+    def test_learnt_from_the_first_samples(self):
+        samplers = [bespoke.Sampler(field, steps=4, samples=1, say=False)
+                    for field in (self.field, self.joined)]
+        for seed in (1, 2):
+            parted = samplers[0](bespoke.noise(self.SHAPES, seed))
+            whole = samplers[1](bespoke.noise((12, 30), seed))
+            np.testing.assert_allclose(parted["edges"].reshape(12, -1), whole[:, 12:], atol=1e-5)
+        self.assertEqual(parted["nodes"].shape, (12, 3, 4))
 
     @unittest.skipUnless(COMPILED, "the compiled module is not built")
     def test_distilled_as_one_array(self):
