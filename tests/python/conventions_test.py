@@ -79,7 +79,7 @@ class Clips(unittest.TestCase):
                                             "sample_max_value": 1.5}), Clip(-1, 1, 0.9, 1.5))
 
     def test_the_field_is_that_of_the_clipped_data(self):
-        """u = alpha' D + sigma' E with the clipped D and E what is left of x, whatever is predicted."""
+        """u = alpha' D + sigma' E with the clipped D, and E what is left of x."""
         path, noise = Schedule("cosine"), normal(1, 5, 4)
         step = 1e-6
         for prediction in ("velocity", "noise", "data", "v", "score"):
@@ -87,7 +87,8 @@ class Clips(unittest.TestCase):
                           schedule=path, clip=TIGHT)
             for t in (0.2, 0.6, 0.9):
                 alpha, sigma = path.alpha(t), path.sigma(t)
-                slopes = [(f(t + step) - f(t - step)) / (2 * step) for f in (path.alpha, path.sigma)]
+                slopes = [(f(t + step) - f(t - step)) / (2 * step)
+                          for f in (path.alpha, path.sigma)]
                 data, _ = SMALL.predict(np.full(5, alpha), np.full(5, sigma), noise)
                 data = np.clip(data, -0.4, 0.3)
                 expected = slopes[0] * data + slopes[1] * (noise - alpha * data) / sigma
@@ -115,7 +116,7 @@ class Clips(unittest.TestCase):
 
         def by_hand(t, x):
             return np.clip(SMALL.field(path, "data")(t, x), -0.4, 0.3)
-        found = [bespoke.fit(field, normal(1, 16, 4), nfe=4, prediction=kind, schedule=path, clip=clip)
+        found = [bespoke.fit(field, normal(1, 16, 4), 4, prediction=kind, schedule=path, clip=clip)
                  for field, kind, clip in ((SMALL.field(path, "noise"), "noise", TIGHT),
                                            (by_hand, "data", None))]
         np.testing.assert_allclose(found[0].psnr, found[1].psnr, atol=0.05)
@@ -124,7 +125,8 @@ class Clips(unittest.TestCase):
         again, fresh = Solver.parse(clipped.to_json()), normal(2, 8, 4)
         self.assertEqual(again.clip, TIGHT)
         samples = again.sample(SMALL.field(path, "noise"), fresh)
-        np.testing.assert_allclose(samples, again.sample(by_hand, fresh, prediction="data"), atol=1e-6)
+        expected = again.sample(by_hand, fresh, prediction="data")
+        np.testing.assert_allclose(samples, expected, atol=1e-6)
         self.assertLess(np.abs(samples).max(), 0.6)
         table = bespoke.compare(SMALL.field(path, "noise"), fresh, [again, "euler"], 4,
                                 prediction="noise", schedule=path, clip=TIGHT)
@@ -161,8 +163,8 @@ class Clips(unittest.TestCase):
     def test_lowered_to_clipped_data(self):
         path, noise = Schedule("vp"), normal(3, 4, 4)
         field = SMALL.field(path, "noise")
-        solver = Solver.of([0.05, 0.4, 1.0], [0.9, 0.8], [[0.3], [0.1, 0.4]], schedule=path.describe(),
-                           prediction="noise", clip=TIGHT)
+        solver = Solver.of([0.05, 0.4, 1.0], [0.9, 0.8], [[0.3], [0.1, 0.4]],
+                           schedule=path.describe(), prediction="noise", clip=TIGHT)
         steps, x, outputs = solver.lower(), noise, []
         for i in range(steps.nfe):
             t = np.full(4, steps.times[i])
@@ -291,7 +293,8 @@ class Masks(unittest.TestCase):
         whole = bespoke.fit(apart, noise, 4)
         self.assertGreater(abs(whole.psnr - small.psnr), 0.1)
         tables = [bespoke.compare(apart, *arguments, **options) for arguments, options in (
-            ((noise, ["midpoint"], 8), {"error_mask": known}), ((noise[:, :8], ["midpoint"], 8), {}))]
+            ((noise, ["midpoint"], 8), {"error_mask": known}),
+            ((noise[:, :8], ["midpoint"], 8), {}))]
         self.assertAlmostEqual(tables[0].rows[0].psnr, tables[1].rows[0].psnr, places=3)
         self.assertAlmostEqual(tables[0].rows[0].snr, tables[1].rows[0].snr, places=3)
 
@@ -301,8 +304,8 @@ class Masks(unittest.TestCase):
         mask = np.arange(8) < counts[:, None]
         found = bespoke.compare(apart, noise, ["euler"], 6, error_mask=mask,
                                 tolerance=1e-8).rows[0].psnr
-        each = [bespoke.compare(apart, noise[k:k + 1, :n], ["euler"], 6, tolerance=1e-8).rows[0].psnr
-                for k, n in enumerate(counts)]
+        each = [bespoke.compare(apart, noise[k:k + 1, :n], ["euler"], 6,
+                                tolerance=1e-8).rows[0].psnr for k, n in enumerate(counts)]
         self.assertAlmostEqual(found, np.mean(each), places=4)
 
     def test_axes_may_be_left_out(self):
@@ -391,7 +394,8 @@ class Structures(unittest.TestCase):
         for field, message in ((lambda t, x: x["nodes"], "must be a dict of nodes, edges"),
                                (lambda t, x: {"nodes": x["nodes"], "edges": x["nodes"]},
                                 "edges of what field returns has the shape"),
-                               (lambda t, x: {"nodes": 1, "edges": 2}, "nodes of what field returns must")):
+                               (lambda t, x: {"nodes": 1, "edges": 2},
+                                "nodes of what field returns must")):
             with self.assertRaisesRegex(Error, message):
                 solver.sample(field, noise)
         with self.assertRaisesRegex(Error, "as many samples"):
