@@ -88,8 +88,9 @@ def row_of(options, name, what, change):
         return f"| {name} | {what} | {said} | not drawn | | |"
     apart = 10 * np.log10(4 / np.maximum(((found - truth) ** 2).mean(1), 1e-30)).mean()
     outside = (np.abs(found) > 1.01).mean()
-    return (f"| {name} | {what} | {said} | {apart:.1f} dB | {found.std():.2f} ({truth.std():.2f}) | "
-            f"{outside:.0%} ({(np.abs(truth) > 1.01).mean():.0%}) |")
+    sizes = f"{found.std():.2f} ({truth.std():.2f})"
+    return (f"| {name} | {what} | {said} | {apart:.1f} dB | {sizes} | {outside:.0%} "
+            f"({(np.abs(truth) > 1.01).mean():.0%}) |")
 
 
 def main():
@@ -102,7 +103,8 @@ def main():
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--device", default="auto")
     options = parser.parse_args()
-    print("| model | the card has | check | to the true samples | deviation (true) | outside (true) |")
+    print("| model | the card has | check | to the true samples | deviation (true) | "
+          "outside (true) |")
     print("|---|---|---|---|---|---|", flush=True)
     for name, what, change in TRAPS:
         if options.only and name not in options.only.split(","):

@@ -36,7 +36,7 @@ NODES = 6
 
 
 def graphs(count, generator):
-    """Rings of points with their nearness: nodes [count, 6, 2] and edges [count, 6, 6, 1], joined."""
+    """Rings of points with their nearness: nodes [count, 6, 2], edges [count, 6, 6, 1], joined."""
     turn = 2 * math.pi * torch.rand(count, 1, generator=generator)
     angles = turn + torch.arange(NODES) * (2 * math.pi / NODES)
     radius = .3 + .5 * torch.rand(count, 1, generator=generator)

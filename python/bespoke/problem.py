@@ -57,8 +57,8 @@ class Problem:
         self._levels: Optional[int] = None
         self._was_tried = False
 
-    def fit(self, nfe: Evaluations = 8, *, start_scale: StartScale = "free", times: Optional[str] = None,
-            name: Optional[str] = None, progress: ProgressLike = None) -> Any:
+    def fit(self, nfe: Evaluations = 8, *, start_scale: StartScale = "free",
+            times: Optional[str] = None, name: Optional[str] = None, progress: ProgressLike = None) -> Any:
         """As bespoke.fit: a Result, or Results where nfe is a list."""
         def found(count: int) -> Result:
             search = _Search(self, self._options(count, "fit", start_scale, times), name)
@@ -83,7 +83,8 @@ class Problem:
             options.difference = float(difference)
             for start in starts or []:
                 solver = start if isinstance(start, Solver) else Solver.named(
-                    start, count, schedule=self.field.schedule, prediction=self.field.network_prediction)
+                    start, count, schedule=self.field.schedule,
+                    prediction=self.field.network_prediction)
                 options.add_start(solver.name, solver.core)
             search = _Search(self, options, name)
             search.budget = calls

@@ -138,6 +138,24 @@ torch::Tensor draw(const ModelPtr& model, const torch::Tensor& noise, int64_t ba
   return torch::cat(parts);
 }
 
+// Whether a set is so far from any data that float32 cannot tell its noisy samples from it.
+bool is_far_off(const torch::Tensor& samples, const ModelCard& card) {
+  constexpr double kFar = 1e4;
+  return samples.abs().max().item<double>() > kFar * (card.most - card.least);
+}
+
+// Whether the network takes what a change of its card gives it: one that looks its time up in a
+// table takes no times between its levels.
+bool can_be_called(const Model& model, const torch::Tensor& noise, const Conditions& conditions) {
+  try {
+    denoise(model, noise.slice(0, 0, 1), 0.5, slice(conditions, 0, 1));
+    return true;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::bad_input) throw;
+    return false;
+  }
+}
+
 double fraction_outside(const torch::Tensor& samples, double least, double most) {
   return samples.lt(least).logical_or(samples.gt(most)).to(torch::kDouble).mean().item<double>();
 }
@@ -172,6 +190,7 @@ Pool pool_of_samples(const std::vector<Alternative>& declarations,
   for (size_t i = 0; i < models.size(); ++i) {
     torch::Tensor samples;
     if (declarations[i].draws) samples = draw(models[i], noise, options.batch, options.conditions);
+    if (samples.defined() && is_far_off(samples, declarations[i].card)) samples.reset();
     pool.set_of.push_back(samples.defined() ? static_cast<int64_t>(sets.size()) : -1);
     if (samples.defined()) sets.push_back(samples);
     report(static_cast<double>(pool.set_of.size()) / static_cast<double>(models.size()));
@@ -351,21 +370,23 @@ CardCheck check_card(const NetworkPtr& network, const ModelCard& card,
                      const CardCheckOptions& options) {
   const torch::NoGradGuard no_grad;
   std::vector<Alternative> declarations = {{"", card}};
-  for (auto& other : single_changes(card)) declarations.push_back(std::move(other));
-  std::vector<ModelPtr> models;
-  for (const auto& declaration : declarations) {
-    models.push_back(network_model(network, declaration.card));
+  std::vector<ModelPtr> models = {network_model(network, card)};
+  const torch::Device device = network_device(*network);
+  const auto noise = normal_noise(options.seed, 0, options.count, models.front()->sample_shape())
+                         .to(device, torch::kFloat);
+  for (auto& other : single_changes(card)) {
+    const ModelPtr model = network_model(network, other.card);
+    if (!can_be_called(*model, noise, options.conditions)) continue;
+    models.push_back(model);
+    declarations.push_back(std::move(other));
   }
   const auto part = [&](double from, double to) {
     return [&options, from, to](double done) {
       if (options.on_progress) options.on_progress(from + (to - from) * done);
     };
   };
-  const torch::Device device = network_device(*network);
   const bool real = options.data.defined();
   const double drawn = real ? 0 : 0.2;
-  const auto noise = normal_noise(options.seed, 0, options.count, models.front()->sample_shape())
-                         .to(device, torch::kFloat);
   const Pool pool =
       real ? pool_of_data(options.data.to(device, torch::kFloat), models.size(), options)
            : pool_of_samples(declarations, models, noise, options, part(0, drawn));

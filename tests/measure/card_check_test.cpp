@@ -283,6 +283,27 @@ TEST_F(CardCheckTest, TellsAMissingClipFromAnotherScale) {
   EXPECT_LT(check.clip->deviation, 0.7 * check.declared.deviation);
 }
 
+// A network that looks its time up in a table fails at any other: the changes of its card that give
+// it such are left out, and the true card is not blamed for them.
+TEST_F(CardCheckTest, LeavesOutWhatTheNetworkDoesNotTake) {
+  const SchedulePtr path = make_schedule("ddpm-linear:steps=20,beta_end=0.5");
+  std::string table = "[";
+  for (int i = 0; i < 20; ++i) table += fmt::format("{:.9g}, ", path->alpha(1 - (i + 1) / 20.));
+  const std::string alpha = "torch.tensor(" + table + "])[t.squeeze(1)].unsqueeze(1)";
+  save({"table", alpha.c_str(), "torch.sqrt(1.0 - alpha * alpha + 1e-6)", "torch.zeros_like(alpha)",
+        "torch.zeros_like(alpha)"},
+       "E");
+  const CardCheck check =
+      run({{"prediction", "noise"},
+           {"schedule", path->describe()},
+           {"time", {{"convention", "index"}, {"levels", 20}, {"integer", true}}}});
+  EXPECT_NE(check.verdict, CardVerdict::wrong);
+  EXPECT_GT(check.sets, 0);
+  for (const auto& other : check.others) {
+    EXPECT_EQ(other.change.find("noise-to-data"), std::string::npos) << other.change;
+  }
+}
+
 TEST_F(CardCheckTest, ScoresWhatCounts) {
   save(kFmOt, output_of("velocity"));
   const json card = card_of("velocity", "fm-ot");
