@@ -47,7 +47,7 @@ def decibels(options, model, folders):
                 "--seed", 77, "--count", options.count, "--tolerance", "1e-5", "--format", "csv",
                 "--solvers", "best," + solvers)
     rows = list(csv.DictReader(io.StringIO(table)))
-    found = {row["solver"]: float(row["psnr"]) for row in rows}
+    found = {row["solver"]: float(row["psnr_db"]) for row in rows}
     return ([found[str(folder / "bns.solver.json")] for folder in folders],
             max(value for name, value in found.items() if "solver.json" not in name))
 
