@@ -66,6 +66,18 @@ void need_less_memory(TensorSamplesOptions& samples, const ModelDistillOptions& 
   if (options.on_less_memory) options.on_less_memory(samples);
 }
 
+// The published recipe takes the model as it is told, with gradients.
+DistillSummary distill_as_published(const ModelPtr& model, const Pairs& training,
+                                    const std::optional<Pairs>& validation,
+                                    const ModelDistillOptions& options, const DistillState& state) {
+  const auto field = std::make_shared<VelocityField>(model);
+  const TensorGradients gradients(field, training, options.samples);
+  const Samples learnt = tensor_samples(field, training, options.samples);
+  if (!validation) return distill(learnt, learnt, options, state, &gradients);
+  return distill(learnt, tensor_samples(field, *validation, options.samples), options, state,
+                 &gradients);
+}
+
 }  // namespace
 
 ModelDistillOptions within_calls(ModelDistillOptions options, int64_t samples) {
@@ -98,9 +110,10 @@ DistillSummary distill(const ModelPtr& model, const ModelDistillOptions& options
   }
   own.validate();
   const Pairs training = pairs_for(model, options, Split::train, &own.reference_forwards);
-  const bool holds_out = options.validation || options.validation_plan.count > 0;
-  const Pairs validation =
-      holds_out ? pairs_for(model, options, Split::validation, &own.reference_forwards) : Pairs();
+  std::optional<Pairs> validation;
+  if (options.validation || options.validation_plan.count > 0) {
+    validation = pairs_for(model, options, Split::validation, &own.reference_forwards);
+  }
   own.on_iteration = [&](const DistillProgress& progress, const DistillState& reached) {
     state = reached;
     const bool stops =
@@ -109,14 +122,14 @@ DistillSummary distill(const ModelPtr& model, const ModelDistillOptions& options
   };
   own.samples.joins_runs = own.samples.joins_runs || !options.device.is_cpu();
   own.samples.team = own.team;
-  const auto field = std::make_shared<VelocityField>(model);
   while (true) {
     try {
-      const TensorGradients gradients(field, training, own.samples);
-      const Samples learnt = tensor_samples(field, training, own.samples);
-      if (!holds_out) return distill(learnt, learnt, own, state, &gradients);
-      return distill(learnt, tensor_samples(field, validation, own.samples), own, state,
-                     &gradients);
+      if (own.method == Method::adam) {
+        return distill_as_published(model, training, validation, own, state);
+      }
+      const Samples learnt = canonical_samples(model, training, own.samples);
+      if (!validation) return distill(learnt, learnt, own, state);
+      return distill(learnt, canonical_samples(model, *validation, own.samples), own, state);
     } catch (const Error&) {
       throw;
     } catch (const std::exception& error) {

@@ -20,7 +20,7 @@ using testing::exact_flow;
 using testing::mixture_function;
 using testing::relative_error;
 
-constexpr int64_t kCount = 5;
+constexpr int64_t kDrawn = 5;
 
 // One of them ends before the data.
 std::vector<SchedulePtr> every_schedule() {
@@ -38,7 +38,7 @@ Drawn draw(const SchedulePtr& schedule, int64_t evaluations,
            Prediction prediction = Prediction::velocity) {
   const auto mixture = testing::smooth_mixture();
   Drawn drawn;
-  drawn.noise = testing::starting_noise(*schedule, kCount, mixture.dimension, 3);
+  drawn.noise = testing::starting_noise(*schedule, kDrawn, mixture.dimension, 3);
   const auto exact = mixture_function(mixture, schedule, prediction);
   const auto counted = [&](const std::vector<double>& times, const PlainArray& x,
                            const std::vector<int64_t>& samples) {
@@ -47,11 +47,11 @@ Drawn draw(const SchedulePtr& schedule, int64_t evaluations,
   };
   ReferenceOptions options;
   options.fixed_evaluations = evaluations;
-  options.record = kCount;
+  options.record = kDrawn;
   options.batch = 3;
   drawn.reference =
       draw_reference(plain_field(counted, prediction, schedule), plain_arrays(),
-                     Array::of(PlainArray{drawn.noise.values, kCount}), {0, 1, 2, 3, 4}, options);
+                     Array::of(PlainArray{drawn.noise.values, kDrawn}), {0, 1, 2, 3, 4}, options);
   return drawn;
 }
 
@@ -65,8 +65,8 @@ TEST(Multistep, SpendsWhatItSaysOnEveryPath) {
   for (const auto& schedule : every_schedule()) {
     for (const auto prediction : {Prediction::velocity, Prediction::noise, Prediction::data}) {
       const Drawn drawn = draw(schedule, 30, prediction);
-      EXPECT_EQ(drawn.calls, 30 * kCount) << schedule->name() << " " << to_string(prediction);
-      EXPECT_EQ(drawn.reference.evaluations, std::vector<int64_t>(kCount, 30));
+      EXPECT_EQ(drawn.calls, 30 * kDrawn) << schedule->name() << " " << to_string(prediction);
+      EXPECT_EQ(drawn.reference.evaluations, std::vector<int64_t>(kDrawn, 30));
       const testing::Array x1 = truth(schedule, drawn.noise, 1);
       EXPECT_LT(relative_error(numbers_of(drawn.reference.x), x1), 1e-3)
           << schedule->name() << " " << to_string(prediction);
