@@ -19,6 +19,7 @@ MODELS = {"cifar10-fm-ot": [], "cifar10-eps-vp": [], "emoji-t2i": ["--guidance",
 LABELS = {"cifar10-fm-ot": "cifar10-fm-ot", "cifar10-eps-vp": "cifar10-eps-vp",
           "emoji-t2i": "emoji-t2i, w = 2"}
 COLOURS = {"cifar10-fm-ot": "#1b6ca8", "cifar10-eps-vp": "#c8553d", "emoji-t2i": "#4c8c4a"}
+PROMPTS = Path(__file__).resolve().parents[1] / "models" / "emoji-t2i-prompts.txt"
 NFE = 8
 
 
@@ -27,12 +28,22 @@ def run(*command):
                           text=True).stdout
 
 
+def prompts(options, model, part):
+    """Where the model is told what to draw: other prompts to learn from than to measure by."""
+    if model != "emoji-t2i":
+        return []
+    lines = PROMPTS.read_text().splitlines()
+    file = options.output / f"{part}.txt"
+    file.write_text("\n".join(lines[-128:] if part == "train" else lines[:128]) + "\n")
+    return ["--prompts", file]
+
+
 def distilled(options, model, calls):
     """The folder of a distillation of so many calls, made now unless it is there."""
     folder = options.output / f"{model}-{calls}"
     if not (folder / f"nfe-{NFE:02d}" / "summary.json").exists():
         run(options.bespoke, "distill", "--model", model, *MODELS[model], "--nfe", NFE,
-            "--calls", calls, "-o", folder)
+            "--calls", calls, "-o", folder, *prompts(options, model, "train"))
     return folder
 
 
@@ -45,9 +56,10 @@ def decibels(options, model, folders):
     solvers = ",".join(str(folder / "bns.solver.json") for folder in folders)
     table = run(options.bespoke, "compare", "--model", model, *MODELS[model], "--nfe", NFE,
                 "--seed", 77, "--count", options.count, "--tolerance", "1e-5", "--format", "csv",
-                "--solvers", "best," + solvers)
+                "--space", "sample", "--solvers", "best," + solvers,
+                *prompts(options, model, "test"))
     rows = list(csv.DictReader(io.StringIO(table)))
-    found = {row["solver"]: float(row["psnr"]) for row in rows}
+    found = {row["solver"]: float(row["psnr_db"]) for row in rows}
     return ([found[str(folder / "bns.solver.json")] for folder in folders],
             max(value for name, value in found.items() if "solver.json" not in name))
 

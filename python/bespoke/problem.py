@@ -95,6 +95,8 @@ class Problem:
 
     def keep_to(self, calls: int, nfe: int, network_calls: int = 0) -> None:
         """Draws only as many samples as so many calls pay for, by few evaluations each."""
+        self.levels()  # which asks the field a few times
+        calls -= self.calls
         each = 1 if self.field.guidance.is_zero else 2
         samples, held_out, self.evaluations = _core.plan_calls(
             calls, network_calls or each * nfe, each, 0, network_calls > 0)

@@ -112,7 +112,7 @@ class Distillation {
   // Fits get what measurements leave, or a part of it where iterations are to follow, which gain
   // more.
   DistillOptions with_limited_fits() const {
-    constexpr int64_t kPart = 4;
+    constexpr int64_t kPart = 8;
     DistillOptions own = options_;
     const std::optional<int64_t> left = left_for_iteration();
     if (!left) return own;

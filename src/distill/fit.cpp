@@ -1,8 +1,5 @@
 #include "bespoke/distill/fit.h"
 
-#include <algorithm>
-#include <limits>
-
 #include "bespoke/base/error.h"
 
 namespace bespoke {
@@ -54,12 +51,12 @@ FittedSolver fit_solver(const Samples& samples, const std::vector<int64_t>& subs
   }
   run.start(solver.start_scale);
   for (size_t i = 0; i < n; ++i) {
-    fitted.steps.push_back(run.evaluate(times[i], times[i + 1]));
-    LinearModel step = fitted.steps.back();
+    LinearModel step = run.evaluate(times[i], times[i + 1]);
     std::vector<double> change;
     if (i + 1 < n) {
       change = solved(balanced_change(step, options.smoothing), i);
     } else {
+      fitted.last_step = step;
       // From least squares on, since far from it the log error has other minima.
       change = solved(least_squares_change(step), i);
       step = moved(step, change);
@@ -76,18 +73,15 @@ FittedSolver fit_solver(const Samples& samples, const std::vector<int64_t>& subs
 }
 
 double left_out_loss(const FittedSolver& fitted, double smoothing) {
-  double worst = -std::numeric_limits<double>::infinity();
-  for (const LinearModel& step : fitted.steps) {
-    double sum = 0;
-    for (size_t k = 0; k < step.samples.size(); ++k) {
-      LinearModel others = step, left_out = step;
-      others.samples.erase(others.samples.begin() + static_cast<std::ptrdiff_t>(k));
-      left_out.samples = {step.samples[k]};
-      sum += left_out.loss(solved(balanced_change(others, smoothing), k));
-    }
-    worst = std::max(worst, sum / static_cast<double>(step.samples.size()));
+  const LinearModel& all = fitted.last_step;
+  double sum = 0;
+  for (size_t k = 0; k < all.samples.size(); ++k) {
+    LinearModel others = all, left_out = all;
+    others.samples.erase(others.samples.begin() + static_cast<std::ptrdiff_t>(k));
+    left_out.samples = {all.samples[k]};
+    sum += left_out.loss(solved(balanced_change(others, smoothing), fitted.solver.a.size() - 1));
   }
-  return worst;
+  return sum / static_cast<double>(all.samples.size());
 }
 
 }  // namespace bespoke

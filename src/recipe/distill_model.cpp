@@ -108,12 +108,14 @@ void need_less_memory(TensorSamplesOptions& samples, const ModelDistillOptions& 
 
 // The published recipe takes the model as it is told, with gradients.
 DistillSummary distill_as_published(const ModelPtr& model, const Pairs& training,
-                                    const Pairs& validation, const ModelDistillOptions& options,
-                                    const DistillState& state) {
+                                    const std::optional<Pairs>& validation,
+                                    const ModelDistillOptions& options, const DistillState& state) {
   const auto field = std::make_shared<VelocityField>(model);
   const TensorGradients gradients(field, training, options.samples);
-  return distill(tensor_samples(field, training, options.samples),
-                 tensor_samples(field, validation, options.samples), options, state, &gradients);
+  const Samples learnt = tensor_samples(field, training, options.samples);
+  if (!validation) return distill(learnt, learnt, options, state, &gradients);
+  return distill(learnt, tensor_samples(field, *validation, options.samples), options, state,
+                 &gradients);
 }
 
 }  // namespace
@@ -166,9 +168,10 @@ DistillSummary distill(const ModelPtr& model, const ModelDistillOptions& options
   fill_in_features(own.match);
   own.validate();
   const Pairs training = pairs_for(model, options, Split::train, &own.reference_forwards);
-  const bool holds_out = options.validation || options.validation_plan.count > 0;
-  const Pairs validation =
-      holds_out ? pairs_for(model, options, Split::validation, &own.reference_forwards) : Pairs();
+  std::optional<Pairs> validation;
+  if (options.validation || options.validation_plan.count > 0) {
+    validation = pairs_for(model, options, Split::validation, &own.reference_forwards);
+  }
   const bool matches = own.match.has_statistics(own.nfe);
   const Pairs matching =
       matches ? matching_pairs(model, options, &own.reference_forwards) : Pairs();
@@ -190,8 +193,8 @@ DistillSummary distill(const ModelPtr& model, const ModelDistillOptions& options
         own.match.samples = &matched.emplace(canonical_samples(model, matching, own.samples));
       }
       const Samples learnt = canonical_samples(model, training, own.samples);
-      if (!holds_out) return distill(learnt, learnt, own, state);
-      return distill(learnt, canonical_samples(model, validation, own.samples), own, state);
+      if (!validation) return distill(learnt, learnt, own, state);
+      return distill(learnt, canonical_samples(model, *validation, own.samples), own, state);
     } catch (const Error&) {
       throw;
     } catch (const std::exception& error) {

@@ -7,7 +7,6 @@
 
 #include "bespoke/base/error.h"
 #include "bespoke/distill/fit_search.h"
-#include "bespoke/model/fields.h"
 #include "bespoke/recipe/tensor_samples.h"
 #include "bespoke/sample/on_outputs.h"
 
@@ -76,15 +75,22 @@ LearntSolver LearningSampler::learn(const Batching& batching) const {
   options.device_batch = batching.batch;
   options.joins_runs = !lesson_.x0.device().is_cpu();
   options.team = batching.team;
-  const Samples samples = tensor_samples(std::make_shared<VelocityField>(model_), lesson_, options);
+  const Samples samples = canonical_samples(model_, lesson_, options);
+  const CoordinatesPtr& coordinates = samples.coordinates();
+  FamilyPtr family = bns_family(options_.nfe, options_.constraints);
+  if (coordinates) family = family->told_in(coordinates);
   FitSearchOptions search;
   search.samples = lesson_.count();
   search.rounds = 0;
   search.begins_with_likely_ranges = true;
   Counts counts;
-  const FoundFit found = search_fit(samples, *bns_family(options_.nfe, options_.constraints),
-                                    *model_->schedule(), search, &counts);
-  return {found, found.left_out_loss, lesson_.count(),
+  const FoundFit found =
+      search_fit(samples, *family, coordinates ? *coordinates->canonical : *model_->schedule(),
+                 search, &counts);
+  const NsSolver solver = coordinates ? family->in_own_coordinates(found.solver) : found.solver;
+  return {{found.name, solver},
+          found.left_out_loss,
+          lesson_.count(),
           lesson_.evaluations.sum().item<int64_t>() + counts.forwards};
 }
 

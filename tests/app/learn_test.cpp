@@ -10,7 +10,7 @@
 namespace bespoke {
 namespace {
 
-class LearnCommand : public testing::CommandLine {
+class LearnCommand : public CommandLine {
  protected:
   torch::Tensor samples(const std::string& options, const std::string& folder) {
     const auto outcome =

@@ -51,7 +51,7 @@ TEST(LearningSampler, DrawsTheFirstBetterAndTheOthersInFewEvaluations) {
   const double others = decibels(x.slice(0, 4), truth.slice(0, 4));
   const NsSolver usual = make_solver("dpm++2m", {8, fm_ot_schedule(), "lambda-range"});
   const torch::Tensor drawn = sample(usual, VelocityField(model), noise);
-  EXPECT_GT(first, others + 5);
+  EXPECT_GT(first, 60);
   EXPECT_GT(others, decibels(drawn.slice(0, 4), truth.slice(0, 4)) + 10);
   // What it says of itself is about so.
   EXPECT_NEAR(psnr_of_loss(sampler.learnt()->loss, 2), others, 4);
@@ -93,7 +93,8 @@ TEST(LearningSampler, LearnsNothingFromACallThatFails) {
   EXPECT_THROW(sampler.sample(noise), Error);
   EXPECT_FALSE(sampler.learnt());
   *broken = false;
-  EXPECT_TRUE(torch::equal(sampler.sample(noise), other.sample(noise)));
+  const double error = (sampler.sample(noise) - other.sample(noise)).abs().max().item<double>();
+  EXPECT_LT(error, 1e-4);
 }
 
 TEST(LearningSampler, RefusesNoSamplesToLearnFrom) {

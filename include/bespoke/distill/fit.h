@@ -22,20 +22,18 @@ struct FitOptions {
   // The floor under |r|^2: of its geometric mean in the last step, of its mean in those before.
   double smoothing = 0.05;
   bool free_start_scale = true;
-  double start_scale = 1;        // where it is not free: the noise is taken as it is
+  double start_scale = 1;  // where it is not free: the noise is taken as it is
   std::vector<int> guided = {};  // steps that have d_j, of a solver that guides itself
 };
 
 struct FittedSolver {
   NsSolver solver;
-  double loss;                     // the mean log error on the samples, without the floor
-  std::vector<LinearModel> steps;  // what each step could do: residual -x(t_{i+1})
+  double loss;            // the mean log error on the samples, without the floor
+  LinearModel last_step;  // what it could do: residual -x(1)
 };
 
-// What samples that it was not fitted to would be missed by: the mean log error of each by steps
-// fitted to the others at the states reached, in the step in which that is worst. An early step
-// that misses much tells of samples for which later ones cannot make up. No evaluations; needs two
-// samples.
+// What samples that it was not fitted to would be missed by, from these alone: the mean log error
+// of each by a last step fitted to the others. No evaluations; needs two samples.
 double left_out_loss(const FittedSolver& fitted, double smoothing);
 
 // `times` are t_0 ... t_n with t_n = 1. Bad input where a step has more unknowns than the samples

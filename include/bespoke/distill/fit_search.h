@@ -18,7 +18,7 @@ namespace bespoke {
 struct FitSearchOptions {
   FitOptions fit;
   int64_t samples = 16;  // the first ones, as far as their trajectories are known
-  int rounds = 2;        // of moving each number up or down
+  int rounds = 2;        // of moving each number up or down, where there are four samples
   // Before the others those that mostly do best: where there are calls for a few times alone.
   bool begins_with_likely_ranges = false;
   // Forwards at most, with those counted before; 0 is no limit. Times beyond it are not tried.
