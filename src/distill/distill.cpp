@@ -72,8 +72,7 @@ class Distillation {
 
   std::unique_ptr<Optimiser> make_optimiser(const LossGradients* gradients) const {
     if (options_.method != Method::adam) {
-      return direct_optimiser(training_, family_, options_.direct,
-                              budget_.left(state_, closing_calls() + matching_calls()));
+      return direct_optimiser(training_, family_, options_.direct);
     }
     if (gradients == nullptr) {
       throw usage_error(
@@ -88,8 +87,10 @@ class Distillation {
     state_.nfe = family_->nfe();
     state_.method = options_.method;
     state_.seed = options_.seed;
+    const size_t finalists = affordable_finalists();
     for (const auto& [name, solver] :
-         chosen_starts(training_, *family_, with_limited_fits(), &state_.screening)) {
+         chosen_starts(training_, validation_, *family_, with_limited_fits(finalists), finalists,
+                       &state_.screening, &state_.validation)) {
       check_measurement();
       StartState start;
       start.name = name;
@@ -107,17 +108,28 @@ class Distillation {
     }
   }
 
+  // How many of the best fits are measured to choose one: the best on few samples may owe that to
+  // one of them. Of a budget the choice takes a tenth at most.
+  size_t affordable_finalists() const {
+    constexpr int64_t kMost = 4, kPart = 10;
+    if (!holds_out()) return 1;
+    const std::optional<int64_t> left = left_for_iteration();
+    if (!left) return kMost;
+    return static_cast<size_t>(std::clamp<int64_t>(*left / kPart / measuring_calls(), 1, kMost));
+  }
+
   int64_t measuring_calls() const { return family_->shape().calls() * validation_.count(); }
 
   // Fits get what measurements leave, or a part of it where iterations are to follow, which gain
   // more.
-  DistillOptions with_limited_fits() const {
+  DistillOptions with_limited_fits(size_t finalists) const {
     constexpr int64_t kPart = 8;
     DistillOptions own = options_;
-    const std::optional<int64_t> left = left_for_iteration();
+    std::optional<int64_t> left = left_for_iteration();
     if (!left) return own;
+    if (finalists > 1) *left -= static_cast<int64_t>(finalists) * measuring_calls();
     const int64_t iteration =
-        direct_optimiser(training_, family_, options_.direct, *left)->least_cost(StartState()) +
+        direct_optimiser(training_, family_, options_.direct)->least_cost(StartState()) +
         measuring_calls();
     const int64_t one =
         family_->shape().calls() * std::min(options_.fit.samples, training_.trajectories());
@@ -180,7 +192,8 @@ class Distillation {
     StartState& start = state_.starts[index];
     while (true) {
       if (start.diverged) return Ending::diverged;
-      if (options_.method == Method::automatic && patience_.is_over(start, optimiser_->batch())) {
+      if (options_.method == Method::automatic &&
+          patience_.is_over(start, optimiser_->batch(start))) {
         return Ending::converged;
       }
       if (start.iteration >= until) return Ending::iterations;

@@ -36,17 +36,29 @@ Counts counts_from(const json& value) {
 json to_json(const DirectState& direct) {
   json memory = json::array();
   for (const Remembered& entry : direct.memory) {
-    memory.push_back({{"theta", entry.theta}, {"samples", entry.samples}, {"loss", entry.loss}});
+    memory.push_back({{"theta", entry.theta},
+                      {"samples", entry.samples},
+                      {"loss", entry.loss},
+                      {"time_difference", entry.time_difference}});
   }
-  return {{"damping", direct.damping}, {"difference", direct.difference}, {"memory", memory}};
+  return {{"damping", direct.damping},
+          {"difference", direct.difference},
+          {"batch", direct.batch},
+          {"next_sample", direct.next_sample},
+          {"memory", memory}};
 }
 
 DirectState direct_from(const json& value) {
-  DirectState direct{value.at("damping").get<double>(), value.at("difference").get<double>(), {}};
+  DirectState direct{value.at("damping").get<double>(),
+                     value.at("difference").get<double>(),
+                     count_from(value, "batch"),
+                     count_from(value, "next_sample"),
+                     {}};
   for (const auto& entry : value.at("memory")) {
     direct.memory.push_back({entry.at("theta").get<std::vector<double>>(),
                              entry.at("samples").get<std::vector<int64_t>>(),
-                             entry.at("loss").get<double>(), nullptr});
+                             entry.at("loss").get<double>(),
+                             entry.at("time_difference").get<double>(), nullptr});
   }
   return direct;
 }

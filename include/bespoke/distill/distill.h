@@ -61,7 +61,7 @@ struct DistillOptions {
   // Statistics to match as well, once the method has ended, from its best solver on.
   MatchOptions match;
 
-  // At most; 0 takes the method's own number: 16 for auto, which mostly ends by itself before, 6
+  // At most; 0 takes the method's own number: 24 for auto, which mostly ends by itself before, 6
   // for direct, 15,000 for Adam.
   int64_t iterations = 0;
   int64_t most_iterations() const;
