@@ -102,14 +102,13 @@ void DistillCommandOptions::add_to(CLI::App& command) {
       ->capture_default_str();
   command
       .add_option("--iterations", iterations,
-                  "at most; default 16 (auto, which mostly ends by itself before), 6 (direct) or "
+                  "at most; default 24 (auto, which mostly ends by itself before), 6 (direct) or "
                   "15000 (adam)")
       ->check(positive_number());
   command
       .add_option("--train-batch", batch,
-                  "samples of one iteration; default 8, 4 beyond 14 NFE or where samples or calls "
-                  "are few, more where they are small, "
-                  "or 40 (adam)")
+                  "samples of one iteration; default 4, more where they are small and after an "
+                  "iteration that gained nothing, or 40 (adam)")
       ->check(positive_number());
   command
       .add_option("--calls", most_forwards,

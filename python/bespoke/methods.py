@@ -91,13 +91,13 @@ def distill(field: Callback, noise: Any, nfe: Evaluations = 8, *, calls: Optiona
     method       auto, which ends where another iteration is not worth its calls, or direct, which
                  does all `iterations`.
     starts       solvers to begin from instead of the fit: names of the catalogue or Solvers.
-    iterations   at most; 0 takes 16 for auto and 6 for direct.
-    samples      of an iteration; 0 takes 8, 4 beyond 14 evaluations or where noise or calls are
-                 few, and more where samples are small.
+    iterations   at most; 0 takes 24 for auto and 6 for direct.
+    samples      of an iteration; 0 takes 4, more where samples are small, and twice as many after
+                 an iteration that gained nothing.
     difference   how far numbers are changed to see their effect, of the state's root mean square; 0
                  takes what suits how well the field's answers repeat, which is measured.
-    time_difference  how far times are, of the smaller gap beside them; 0 takes 0.2, less beyond
-                 eight evaluations.
+    time_difference  how far times are, of the smaller gap beside them; 0 takes 0.05, and more where
+                 answers are imprecise.
 
     Ctrl-C ends it with the best solver so far.
     """
