@@ -102,7 +102,8 @@ void bind_sampling(py::module_& module) {
   py::class_<FieldHandle>(module, "Field")
       .def(py::init(&field_handle), py::arg("field"), py::arg("schedule"), py::arg("team"))
       .def("draw", &draw, py::arg("noise"), py::arg("samples"), py::arg("tolerance"),
-           py::arg("evaluations"), py::arg("record"), py::arg("together"), py::arg("batch"), py::arg("on_progress"));
+           py::arg("evaluations"), py::arg("record"), py::arg("together"), py::arg("batch"),
+           py::arg("on_progress"));
   py::class_<Trajectories, std::shared_ptr<Trajectories>>(module, "Trajectories")
       .def("state_at",
            [](const Trajectories& trajectories, double t, const std::vector<int64_t>& samples) {

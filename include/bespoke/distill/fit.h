@@ -22,7 +22,7 @@ struct FitOptions {
   // The floor under |r|^2: of its geometric mean in the last step, of its mean in those before.
   double smoothing = 0.05;
   bool free_start_scale = true;
-  double start_scale = 1;  // where it is not free: the noise is taken as it is
+  double start_scale = 1;        // where it is not free: the noise is taken as it is
   std::vector<int> guided = {};  // steps that have d_j, of a solver that guides itself
 };
 
