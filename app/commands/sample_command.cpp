@@ -82,7 +82,8 @@ void keep_learnt(const SampleCommandOptions& options, const OpenModel& open,
   say("learnt from the first {} sample{} in {} calls: {:.1f} dB {}, kept in {}", learnt.samples,
       learnt.samples == 1 ? "" : "s", grouped(learnt.calls),
       psnr_of_loss(learnt.loss, value_peak(open, false)),
-      learnt.samples == 1 ? "on it, mostly 2 to 5 dB less on others" : "estimated by leaving each out",
+      learnt.samples == 1 ? "on it, mostly 2 to 5 dB less on others"
+                          : "estimated by leaving each out",
       path);
 }
 

@@ -96,10 +96,13 @@ class Problem:
     def keep_to(self, calls: int, nfe: int, network_calls: int = 0) -> None:
         """Draws only as many samples as so many calls pay for, by few evaluations each."""
         self.levels()  # which asks the field a few times
-        calls -= self.calls
         each = 1 if self.field.guidance.is_zero else 2
-        samples, held_out, self.evaluations = _core.plan_calls(
-            calls, network_calls or each * nfe, each, 0, network_calls > 0)
+        try:
+            samples, held_out, self.evaluations = _core.plan_calls(
+                calls - self.calls, network_calls or each * nfe, each, 0, network_calls > 0)
+        except Error as error:
+            raise Error(f"of {calls:,} calls {self.calls:,} were spent on how the field takes "
+                        f"time, and {error}") from None
         self.held_out = min(held_out, self.count // 4)
         self.count = min(samples, self.count - self.held_out) + self.held_out
         self.noise = self.field.arrays.take(self.noise, list(range(self.count)))

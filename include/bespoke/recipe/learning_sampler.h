@@ -17,9 +17,9 @@
 namespace bespoke {
 
 struct LearningOptions {
-  int nfe = 8;                 // of the solver that is learnt
-  BnsConstraints constraints;  // and what it must be like
-  int64_t samples = 8;         // it is learnt from the first so many; more gain little
+  int nfe = 8;                              // of the solver that is learnt
+  BnsConstraints constraints;               // and what it must be like
+  int64_t samples = 8;                      // it is learnt from the first so many; more gain little
   int64_t evaluations = kUsualEvaluations;  // of each of those
 };
 

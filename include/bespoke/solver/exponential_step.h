@@ -21,8 +21,8 @@ struct ExponentialStep {
 };
 ExponentialStep exponential_step(double from, double to, const std::vector<double>& known);
 
-// Where a sample is drawn by so many evaluations: at `first`, and from there, or from a log-SNR of -6
-// where that is later, at times even in w up to `last` or a log-SNR of 6.
+// Where a sample is drawn by so many evaluations: at `first`, and from there, or from a log-SNR of
+// -6 where that is later, at times even in w up to `last` or a log-SNR of 6.
 std::vector<double> even_warped_times(double first, double last, int count);
 
 }  // namespace bespoke
