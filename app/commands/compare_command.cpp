@@ -536,7 +536,9 @@ void add_compare_command(CLI::App& app) {
   options->solver.add_to(*command);
   command->add_flag("--details", options->details,
                     "also SNR, quantiles of the squared error and time, a row for each");
-  options->features.add_to(*command);
+  options->features.add_to(*command,
+                           "adds Fréchet distances between sets of samples; with an Inception "
+                           "network, the FID");
   command->add_option(
       "--real", options->real,
       "real data to take distances to as well: a folder or .zip of images or sounds, "

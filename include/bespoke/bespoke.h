@@ -41,6 +41,7 @@
 #include "bespoke/recipe/error_mask.h"
 #include "bespoke/recipe/gapped_sounds.h"
 #include "bespoke/recipe/infill.h"
+#include "bespoke/recipe/learning_sampler.h"
 #include "bespoke/recipe/mpi_team.h"
 #include "bespoke/recipe/pair_manifest.h"
 #include "bespoke/recipe/pair_store.h"

@@ -80,9 +80,11 @@ def distill(field: Callback, noise: Any, nfe: Evaluations = 8, *, calls: Optiona
 
     As fit, and:
 
-    calls        calls of the model to spend in single samples: the model's own samples, the fit,
-                 the iterations and the measurements. The first two take what they need; no
-                 iteration begins that would spend more. No limit where it is not given.
+    calls        calls of the model to spend at most, in single samples and all in: its own
+                 samples, the fit, the iterations and the measurements. It decides how much of the
+                 noise is used, and by how many evaluations samples are drawn (tolerance and
+                 held_out are not used). A hundred are enough for one sample and a fit to it. No
+                 limit where it is not given.
     network_calls  a solver with built-in guidance, which makes so many calls a sample of both
                  callables together, in as many evaluations as do best (nfe is not used). It needs
                  one guidance weight and `unconditional`.
@@ -103,8 +105,11 @@ def distill(field: Callback, noise: Any, nfe: Evaluations = 8, *, calls: Optiona
                       conditions=conditions, guidance=guidance, unconditional=unconditional,
                       batch=batch, held_out=held_out, tolerance=_tolerance(tolerance, nfe),
                       peak=peak, clip=clip, error_mask=error_mask)
+    if calls is not None:
+        problem.keep_to(calls, checked_nfes(nfe)[-1], network_calls)
     return problem.distill(nfe, calls=calls, network_calls=network_calls, method=method,
-                           start_scale=start_scale, times=times, starts=starts, iterations=iterations, samples=samples,
+                           start_scale=start_scale, times=times, starts=starts,
+                           iterations=iterations, samples=samples,
                            difference=difference, time_difference=time_difference, name=name,
                            progress=progress)
 
