@@ -253,6 +253,12 @@ bool needs_clip(const CardCheck& check) {
   return check.clip && check.clip->gain > kNoWorse;
 }
 
+// Whether that is what is wrong with them: clipped they are much smaller, or are drawn at all.
+bool leaves_range(const CardCheck& check) {
+  constexpr double kMuchSmaller = 0.7;
+  return needs_clip(check) && check.clip->deviation < kMuchSmaller * check.declared.deviation;
+}
+
 // Values outside the range: the model clips, or its data has another scale.
 void advise_on_range(const OpenModel& open, const CardCheck& check, bool real) {
   constexpr double kManyOutside = 0.05;
@@ -290,7 +296,7 @@ void report_verdict(const OpenModel& open, const CardCheck& check, bool real) {
   if (check.verdict == CardVerdict::fits) {
     fmt::print("\nThe card fits: prediction, schedule and time agree with the network.\n");
     say_what_is_alike(check);
-  } else if (needs_clip(check)) {  // what is drawn out of range tells nothing of the other keys
+  } else if (leaves_range(check)) {  // what is drawn out of range tells nothing of the other keys
     say("bespoke: warning: the samples of {} leave value_range, and clipped to it they are what "
         "the "
         "network denoises: add \"clip\" before you change other keys",
