@@ -5,6 +5,7 @@
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/mean.h"
+#include "bespoke/base/text.h"
 #include "bespoke/distill/screen.h"
 #include "bespoke/distill/starts.h"
 
@@ -15,11 +16,12 @@ namespace {
 class StartChoice {
  public:
   StartChoice(const Samples& training, const Samples& validation, const Family& family,
-              const DistillOptions& options, Counts* counts, Counts* measured)
+              const DistillOptions& options, size_t finalists, Counts* counts, Counts* measured)
       : training_(training),
         validation_(validation),
         family_(family),
         options_(options),
+        finalists_(finalists),
         counts_(counts),
         measured_(measured) {}
 
@@ -53,31 +55,42 @@ class StartChoice {
     const auto report = [&](double done) {
       if (options_.on_progress) options_.on_progress("fitting", done);
     };
-    // The best on few samples may owe that to one of them.
-    constexpr size_t kFinalists = 4;
-    const std::vector<NamedSolver> fits = search_fits(
-        training_, family_, schedule(), fit_search_options(options_), kFinalists, counts_, report);
-    return best_measured(fits);
+    const std::vector<FoundFit> fits = search_fits(
+        training_, family_, schedule(), fit_search_options(options_), finalists_, counts_, report);
+    return best_measured({fits.begin(), fits.end()});
   }
 
   // The nearest of the catalogue on any of the automatic grids.
   NamedSolver nearest() const {
+    const auto grids = automatic_grids(family_.nfe(), schedule(), training_.data_deviation());
+    check_affordable(grids);
     std::vector<NamedSolver> all;
-    for (const auto& grid :
-         automatic_grids(family_.nfe(), schedule(), training_.data_deviation())) {
-      all.push_back(nearest_on(grid));
-    }
+    for (const auto& grid : grids) all.push_back(nearest_on(grid));
     return nearest_of(all, options_.fit.samples, nullptr);
   }
 
-  // By a part of the training samples: enough to tell good from bad.
+  void check_affordable(const std::vector<std::string>& grids) const {
+    int64_t runs = static_cast<int64_t>(grids.size()) * options_.fit.samples;
+    for (const auto& grid : grids) {
+      runs += static_cast<int64_t>(start_candidates(grid, family_.nfe()).size()) * kTriedOn;
+    }
+    const int64_t cost = runs * family_.shape().calls(), most = options_.fit.most_forwards;
+    if (most == 0 || cost <= most) return;
+    throw usage_error(
+        "to choose a start takes up to {} calls, and {} are to be spent on it; name a start, or "
+        "give "
+        "samples with their trajectories, of which a fit needs fewer",
+        grouped(cost), grouped(most));
+  }
+
+  static constexpr int64_t kTriedOn = 8;  // samples: enough to tell good from bad
+
   NamedSolver nearest_on(const std::string& grid) const {
-    constexpr int64_t kSamples = 8;
     std::vector<NamedSolver> candidates;
     for (const auto& name : start_candidates(grid, family_.nfe())) {
       candidates.push_back(resolved(name));
     }
-    return nearest_of(candidates, kSamples, [&](double done) {
+    return nearest_of(candidates, kTriedOn, [&](double done) {
       if (options_.on_progress) options_.on_progress("choosing a start on " + grid, done);
     });
   }
@@ -111,6 +124,7 @@ class StartChoice {
   const Samples& validation_;
   const Family& family_;
   const DistillOptions& options_;
+  size_t finalists_;
   Counts* counts_;
   Counts* measured_;
 };
@@ -125,8 +139,8 @@ FitSearchOptions fit_search_options(const DistillOptions& options) {
 
 std::vector<NamedSolver> chosen_starts(const Samples& training, const Samples& validation,
                                        const Family& family, const DistillOptions& options,
-                                       Counts* counts, Counts* measured) {
-  return StartChoice(training, validation, family, options, counts, measured).choose();
+                                       size_t finalists, Counts* counts, Counts* measured) {
+  return StartChoice(training, validation, family, options, finalists, counts, measured).choose();
 }
 
 }  // namespace bespoke::detail

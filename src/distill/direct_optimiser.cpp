@@ -70,13 +70,7 @@ class DirectOptimiser : public Optimiser {
 
   // Of an iteration on so many samples, without those remembered and the judges.
   int64_t jacobian_cost(int64_t batch) const {
-    const SolverShape shape = family_->shape();
-    int64_t each = int64_t{2} * shape.calls();
-    for (int i = 0; i < shape.nfe; ++i) {
-      const auto columns = static_cast<int64_t>(shape.columns(static_cast<size_t>(i)));
-      each += int64_t{2} * shape.calls_from(i) + columns * shape.calls_from(i + 1);
-    }
-    return std::min(samples_.count(), batch) * each;
+    return std::min(samples_.count(), batch) * calls_of_jacobian(family_->shape());
   }
 
   // A solver on the judges.

@@ -42,6 +42,7 @@ void DistillOptions::validate() const {
         "the fit makes bns solvers from trajectories alone; give it neither a start nor another "
         "family, or take another method");
   }
+  match.validate();
   if (starts.empty() && !field.schedule) {
     throw usage_error("automatic starts need to know the schedule of the field");
   }
@@ -60,7 +61,8 @@ void DistillOptions::validate() const {
         "direct needs batch, remembered, judges, attempts and difference >= 0, "
         "smoothing >= 0, damping > 0 and time_difference in [0, 0.5)");
   }
-  if (iterations < 0 || most_forwards < 0 || validation_interval < 0 || patience < 1) {
+  if (iterations < 0 || most_forwards < 0 || reference_forwards < 0 || validation_interval < 0 ||
+      patience < 1) {
     throw usage_error(
         "iterations, limits and intervals must not be negative, and patience at least 1");
   }

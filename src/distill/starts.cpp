@@ -34,6 +34,17 @@ std::vector<LogSnrRange> automatic_ranges(int nfe, const Schedule& schedule,
   return ranges;
 }
 
+std::vector<LogSnrRange> likely_ranges(int nfe, const Schedule& schedule, double data_deviation) {
+  const double fewer = std::log2(8.0 / nfe), shift = -std::log(data_deviation / 0.5);
+  std::vector<LogSnrRange> ranges;
+  for (const LogSnrRange& range :
+       {LogSnrRange{-3.8, 4.0, 0}, LogSnrRange{-3.4, 3.4, 0}, LogSnrRange{-3.0, 2.8, -0.2}}) {
+    const double from = std::max(range.from + 0.75 * fewer + shift, schedule.lambda(0));
+    ranges.push_back({from, std::max(range.to - 0.6 * fewer + shift, from + 1), range.bend});
+  }
+  return ranges;
+}
+
 std::vector<std::string> automatic_grids(int nfe, const Schedule& schedule, double data_deviation) {
   std::vector<std::string> grids = {"uniform-t"};
   for (const LogSnrRange& range : automatic_ranges(nfe, schedule, data_deviation)) {

@@ -77,6 +77,9 @@ struct DirectState {
 std::vector<Change> jacobian_changes(const NsSolver& solver, const Matrix& family_jacobian,
                                      const DirectOptions& options);
 
+// What a run and all changes cost a sample, with a change of every time to both sides.
+int64_t calls_of_jacobian(const SolverShape& shape);
+
 // How far answers of the model are from repeating themselves: the root mean square, of that of
 // samples, by which x_n misses being linear over a change of x_0 so small that a smooth model is
 // linear there. About 1e-6 in float32 and a thousand times that in bfloat16; it also sees a model
