@@ -38,6 +38,7 @@ namespace {
 struct TrainingData {
   Pairs train;
   std::optional<Pairs> validation;  // none: the training pairs measure
+  std::optional<Pairs> matching;    // whose statistics are matched, where they are made for it
   nlohmann::json provenance;
 
   const Pairs& measured() const { return validation ? *validation : train; }
@@ -103,26 +104,26 @@ TrainingData read_training_data(const std::string& folder, int64_t most_pairs, M
 }
 
 // What is made now: as many as calls pay for where they are limited, for the most evaluations.
-MadePairsOptions pairs_wanted(const DistillCommandOptions& options, const OpenModel& open) {
+MadePairsOptions pairs_wanted(const DistillCommandOptions& options, const OpenModel& open,
+                              const std::optional<OpenFeatures>& features) {
   const auto most = static_cast<int>(options.nfes().back());
-  ModelDistillOptions plan = distill_options(options, open, most, false);
+  ModelDistillOptions plan = distill_options(options, open, features, most, false);
   if (options.most_forwards > 0) {
     plan = within_calls(plan, options.samples);
   } else if (options.samples > 0) {
     plan.training_plan.count = options.samples;
   }
   const Tolerances usual = usual_tolerances(most > 0 ? most : options.network_calls);
-  return {options.model.batch,
-          options.conditions,
-          plan.training_plan.count,
-          plan.validation_plan.count,
-          options.tolerance.value_or(usual.rtol),
+  return {options.model.batch,        options.conditions,
+          plan.training_plan.count,   plan.validation_plan.count,
+          options.matching_samples(), options.tolerance.value_or(usual.rtol),
           plan.fixed_evaluations};
 }
 
 // Pairs of a folder, or made now: a few in memory for methods that need no more, or a folder of
 // hundreds.
-TrainingData load_training_data(const DistillCommandOptions& options, const OpenModel& open) {
+TrainingData load_training_data(const DistillCommandOptions& options, const OpenModel& open,
+                                const std::optional<OpenFeatures>& features) {
   const Method method = parse_method(options.method);
   if (!options.pairs.empty()) {
     return read_training_data(options.pairs, options.most_pairs, method, open);
@@ -132,7 +133,7 @@ TrainingData load_training_data(const DistillCommandOptions& options, const Open
     make_default_pairs(open, options.model.batch, options.conditions, options.tolerance, folder);
     return read_training_data(folder, options.most_pairs, method, open);
   }
-  const MadePairsOptions wanted = pairs_wanted(options, open);
+  const MadePairsOptions wanted = pairs_wanted(options, open, features);
   MadePairs made = make_pairs_now(open, wanted);
   TrainingData data;
   data.reference_evaluations = made.train.evaluations.sum().item<int64_t>();
@@ -142,6 +143,11 @@ TrainingData load_training_data(const DistillCommandOptions& options, const Open
     data.validation = sound_pairs(made.validation, Split::validation, open);
   }
   data.provenance = describe_pairs(made.plan, data);
+  if (wanted.matching > 0) {
+    data.matching = made.matching.to(open.device, open.state_dtype());
+    data.provenance["matching"] = made.matching.count();
+    data.reference_evaluations += made.matching.evaluations.sum().item<int64_t>();
+  }
   if (wanted.fixed_evaluations > 0) {
     data.provenance.erase("tolerance");
     data.provenance["evaluations"] = wanted.fixed_evaluations;
@@ -250,6 +256,7 @@ Table summary_table(const std::vector<Outcome>& outcomes) {
 
 // What must be the same for a run to be continued.
 nlohmann::json resolved_options(const DistillCommandOptions& options, const OpenModel& open,
+                                const std::optional<OpenFeatures>& features,
                                 const TrainingData& data) {
   nlohmann::json resolved = {{"model", open.identity()},
                              {"guidance", describe(open.guidance)},
@@ -271,6 +278,12 @@ nlohmann::json resolved_options(const DistillCommandOptions& options, const Open
                              {"seed", options.seed}};
   // Only where it was given, so that runs begun before there was such an option can go on.
   if (options.network_calls > 0) resolved["network_calls"] = options.network_calls;
+  for (const auto& [part, mask] : open.card.error_masks) {
+    resolved["error_mask"][part] = {mask.condition, mask.inverted, mask.file.string()};
+  }
+  if (options.match != kAuto) resolved["match"] = options.match;
+  if (features) resolved["features"] = features->identity;
+  if (options.match_weight > 0) resolved["match_weight"] = options.match_weight;
   return resolved;
 }
 
@@ -289,6 +302,7 @@ struct Session {
   const DistillCommandOptions& options;
   const OpenModel& open;
   TrainingData data;
+  const std::optional<OpenFeatures>& features;
   ModelPtr model;  // guided
   bool decoded = false;
   std::filesystem::path path = {};                  // of the file that all solvers go to
@@ -344,6 +358,8 @@ DistillSummary run_and_record(Session& session, ModelDistillOptions& settings, D
   if (!session.data.validation) settings.validation_plan.count = 0;
   settings.reference_forwards =
       session.data.reference_evaluations * (settings.network_calls > 0 ? 2 : 1);
+  // A folder of pairs is all there is: its training pairs are matched too.
+  settings.matching = session.data.matching ? session.data.matching : session.data.train;
   settings.team = &team();
   const DistillSummary summary = distill(session.model, settings, latest);
   if (run != nullptr) run->store(latest);
@@ -385,7 +401,8 @@ Standing find_standing(std::optional<DistillRun>& run, const DistillCommandOptio
 
 Outcome distill_one(Session& session, int nfe) {
   const auto& options = session.options;
-  ModelDistillOptions settings = distill_options(options, session.open, nfe, session.decoded);
+  ModelDistillOptions settings =
+      distill_options(options, session.open, session.features, nfe, session.decoded);
   warn_of_few_pairs(session.data, settings);
   std::optional<DistillRun> run;
   const Standing standing = find_standing(run, options, nfe);
@@ -394,8 +411,9 @@ Outcome distill_one(Session& session, int nfe) {
   const DistillSummary result =
       run_and_record(session, settings, standing.state, run ? &*run : nullptr);
   Outcome outcome = {to_json(result.provenance()), result.solver};
-  // It takes calls of its own.
-  if (session.open.card.sample_rate > 0 && options.most_forwards == 0) {
+  // Of all numbers, so there is none where some do not count; and it takes calls of its own.
+  if (session.open.card.sample_rate > 0 && session.open.card.error_masks.empty() &&
+      options.most_forwards == 0) {
     outcome.summary["validation_snr"] =
         validation_snr(session.model, session.data.measured(),
                        session.memory.value_or(settings.samples), result.solver);
@@ -425,11 +443,18 @@ void check_gradients(const DistillCommandOptions& options, const OpenModel& open
 
 // Every mistake in the options is found before pairs are made or the folder is touched.
 void check_all(const DistillCommandOptions& options, const OpenModel& open,
-               const std::vector<int64_t>& nfes, bool decoded) {
+               const std::optional<OpenFeatures>& features, const std::vector<int64_t>& nfes,
+               bool decoded) {
   for (const int64_t nfe : nfes) {
-    distill_options(options, open, static_cast<int>(nfe), decoded).validate();
+    distill_options(options, open, features, static_cast<int>(nfe), decoded).validate();
   }
-  if (options.pairs.empty()) pairs_wanted(options, open);
+  if (features && options.matching_samples() > 0 && options.match_samples <= features->dimension) {
+    throw usage_error(
+        "the statistics of {} features need more samples than that to match them on; give "
+        "--match-samples {} or more, found {}",
+        features->dimension, features->dimension + 1, options.match_samples);
+  }
+  if (options.pairs.empty()) pairs_wanted(options, open, features);
   check_gradients(options, open);
 }
 
@@ -454,19 +479,22 @@ void run_distill(const DistillCommandOptions& options) {
   options.check_numbers();
   const OpenModel open = open_model(options.model);
   const bool decoded = in_decoded_space(open, options.space);
-  check_all(options, open, nfes, decoded);
+  std::optional<OpenFeatures> features;
+  if (!options.features.file.empty()) features = open_features(options.features, open);
+  check_all(options, open, features, nfes, decoded);
   from_first([&] {
     refuse_unless_resumed(options.output, options.resume);
     return "";
   });
-  Session session{options, open, load_training_data(options, open), nullptr, decoded};
+  Session session{options,  open,    load_training_data(options, open, features),
+                  features, nullptr, decoded};
   session.model = guided(open, session.data.train.conditions);
   session.path = std::filesystem::path(options.output) / (options.family + ".solver.json");
   session.file = begin_solver_file(options, open, session.data, decoded);
   std::optional<FolderLock> lock;
   from_first([&] {
-    lock.emplace(claim_folder(options.output, resolved_options(options, open, session.data),
-                              options.resume));
+    lock.emplace(claim_folder(
+        options.output, resolved_options(options, open, features, session.data), options.resume));
     return "";
   });
   std::vector<Outcome> outcomes;
@@ -496,6 +524,7 @@ void add_distill_command(CLI::App& app) {
       "  bespoke distill --model model.json --nfe 2-20 -o run\n"
       "  bespoke distill --model model.json --guidance 0-4 --nfe 8 -o run     for all w there\n"
       "  bespoke distill --model model.json --guidance 2 --network-calls 16 -o run\n"
+      "  bespoke distill --model model.json --nfe 1-4 --features features.pt -o run   sharper\n"
       "  bespoke pairs --model model.json --guidance 2 -o pairs\n"
       "  bespoke distill --model model.json --guidance 2 --pairs pairs --nfe 4-20+2 -o run\n"
       "  bespoke distill --model model.json --pairs pairs --nfe 8 --method adam -o adam\n"

@@ -17,6 +17,7 @@
 #include "bespoke/measure/card_check.h"
 #include "bespoke/model/guidance.h"
 #include "bespoke/recipe/distill_model.h"
+#include "bespoke/recipe/error_mask.h"
 #include "bespoke/recipe/pair_store.h"
 #include "commands/commands.h"
 #include "commands/pairs_command.h"
@@ -196,6 +197,7 @@ void say_first_look(const OpenModel& open, const ModelPtr& model, const PairPlan
   options.seed = static_cast<uint64_t>(plan.train.seed);
   options.device = open.device;
   options.conditions = dealt(deals, plan, Split::train, 0, options.count);
+  options.mask = error_mask(open.card, options.conditions);
   const SampleGlance glance = glance_at_samples(model, open.card.least, open.card.most, options);
   for (const auto& remark : remarks(glance, open.card)) say("bespoke: warning: {}", remark);
 }
@@ -274,19 +276,18 @@ MadePairs make_pairs_now(const OpenModel& open, const MadePairsOptions& own) {
   MadePairs made;
   made.plan = plan_of(options, open);
   check_plan(made.plan);
-  const ConditionDeals deals = deal_conditions(open, own.conditions, made.plan);
+  PairPlan with_matching = made.plan;
+  with_matching.train.count += own.matching;
+  const ConditionDeals deals = deal_conditions(open, own.conditions, with_matching);
   made.plan.conditions = policy_of(deals);
   const ModelPtr model = guided_for(open, deals);
   if (own.fixed_evaluations == 0) say_first_look(open, model, made.plan, deals, own.batch);
-  const auto make = [&](Split split, const SplitPlan& plan) {
-    Progress progress(fmt::format("the model's own samples ({})", to_string(split)));
-    PairSource source;
-    source.seed = plan.seed;
-    source.count = plan.count;
-    source.conditions = dealt(deals, made.plan, split, 0, plan.count);
-    source.tolerances = made.plan.tolerances;
+  const auto make = [&](const std::string& what, Split split, PairSource source) {
+    Progress progress(fmt::format("the model's own samples ({})", what));
+    const int64_t end = source.first + source.count;
+    source.seed = split == Split::train ? made.plan.train.seed : made.plan.validation.seed;
+    source.conditions = dealt(deals, with_matching, split, source.first, end);
     source.fixed_evaluations = own.fixed_evaluations;
-    source.trajectories = split == Split::train ? defaults.fit.samples : 0;
     PairRun run;
     run.batch = own.batch;
     run.device = open.device;
@@ -295,8 +296,24 @@ MadePairs make_pairs_now(const OpenModel& open, const MadePairsOptions& own) {
     run.team = &team();
     return make_pairs(model, source, run);
   };
-  made.train = make(Split::train, made.plan.train);
-  if (own.validation > 0) made.validation = make(Split::validation, made.plan.validation);
+  const auto source_of = [&](const SplitPlan& plan, int64_t trajectories) {
+    PairSource source;
+    source.count = plan.count;
+    source.tolerances = made.plan.tolerances;
+    source.trajectories = trajectories;
+    return source;
+  };
+  made.train = make("train", Split::train, source_of(made.plan.train, defaults.fit.samples));
+  if (own.validation > 0) {
+    made.validation = make("validation", Split::validation, source_of(made.plan.validation, 0));
+  }
+  if (own.matching > 0) {
+    PairSource source;
+    source.first = made.plan.train.count;
+    source.count = own.matching;
+    source.tolerances = defaults.match_tolerances;
+    made.matching = make("to match statistics of", Split::train, source);
+  }
   return made;
 }
 

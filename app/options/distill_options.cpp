@@ -6,6 +6,7 @@
 #include "bespoke/base/error.h"
 #include "bespoke/base/text.h"
 #include "bespoke/distill/starts.h"
+#include "bespoke/recipe/error_mask.h"
 #include "bespoke/solver/named_solver.h"
 #include "options/number_checks.h"
 #include "options/solver_options.h"
@@ -117,6 +118,24 @@ void DistillCommandOptions::add_to(CLI::App& command) {
       ->check(positive_number());
   command.add_option("--max-pairs", most_pairs, "use only the first training pairs")
       ->check(positive_number());
+  command
+      .add_option("--match", match,
+                  "what solvers are to have in common with the model's samples: samples (each "
+                  "sample), both (and the mean and covariance of --features, or of plain numbers "
+                  "of a sample), distribution (hardly anything but these), auto (both up to 4 NFE "
+                  "where --features are given, otherwise samples)")
+      ->capture_default_str();
+  features.add_to(command, "what --match takes the statistics of");
+  command
+      .add_option("--match-samples", match_samples,
+                  "whose statistics are matched, made for it where there is no --pairs")
+      ->check(positive_number())
+      ->capture_default_str();
+  command
+      .add_option("--match-weight", match_weight,
+                  "of the mean log error of samples beside the statistics; default 0.3 for both, "
+                  "0.03 for distribution")
+      ->check(CLI::PositiveNumber);
   command.add_option("--seed", seed, "of adam's batches")->capture_default_str();
   command.add_flag("--resume", resume, "go on with the run in the folder");
   model.add_to(command);
@@ -142,7 +161,22 @@ std::vector<int64_t> DistillCommandOptions::nfes() const {
   return list;
 }
 
+int64_t DistillCommandOptions::matching_samples() const {
+  MatchOptions options;
+  options.match = parse_match(match);
+  if (!features.file.empty()) options.features = sample_features(plain_tensor_features);
+  const auto list = nfes();
+  const bool any = std::any_of(list.begin(), list.end(), [&](int64_t one) {
+    return options.has_statistics(static_cast<int>(one));
+  });
+  return any && pairs.empty() ? match_samples : 0;
+}
+
 void DistillCommandOptions::check_numbers() const {
+  features.check();
+  if (parse_match(match) == Match::samples && !features.file.empty()) {
+    throw usage_error("--match samples looks at no features; leave out --features");
+  }
   if (!pairs.empty() && (!conditions.empty() || !model.utterances.empty())) {
     throw usage_error("--pairs brings its own conditions; leave out --cond and --utterances");
   }
@@ -244,8 +278,31 @@ void set_network_calls(const DistillCommandOptions& options, const GuidanceWeigh
 
 }  // namespace
 
+namespace {
+
+// Features of samples as errors are of, which a latent model's are not decoded for: these are
+// decoded first.
+MatchOptions match_options(const DistillCommandOptions& options, const OpenModel& open,
+                           const std::optional<OpenFeatures>& features, bool decoded) {
+  MatchOptions result;
+  result.match = parse_match(options.match);
+  result.weight = options.match_weight;
+  const bool asked = result.match == Match::both || result.match == Match::distribution;
+  if (!features && !asked) return result;
+  TensorFeatures shown = plain_tensor_features;
+  if (features) shown = [&](const torch::Tensor& x) { return (*features->extractor)(x); };
+  const bool decodes = open.decoder && !decoded;
+  result.features = sample_features([&open, shown, decodes](const torch::Tensor& x) {
+    return shown(decodes ? open.decoder->decode(x) : x);
+  });
+  return result;
+}
+
+}  // namespace
+
 ModelDistillOptions distill_options(const DistillCommandOptions& options, const OpenModel& open,
-                                    int nfe, bool decoded) {
+                                    const std::optional<OpenFeatures>& features, int nfe,
+                                    bool decoded) {
   ModelDistillOptions result;
   result.nfe = nfe;
   result.field = open.field();
@@ -266,6 +323,8 @@ ModelDistillOptions distill_options(const DistillCommandOptions& options, const 
   result.iterations = options.iterations;
   result.most_forwards = options.most_forwards;
   result.seed = static_cast<uint64_t>(options.seed);
+  result.match = match_options(options, open, features, decoded);
+  result.match_samples = options.match_samples;
   if (options.adam_decay == "cosine") {
     result.adam.decay = RateDecay::cosine;
     result.adam.rate = 1e-4;
@@ -281,8 +340,17 @@ ModelDistillOptions distill_options(const DistillCommandOptions& options, const 
   result.device = open.device;
   result.samples.device_batch = options.model.batch;
   if (decoded) {
+    if (!open.card.error_masks.empty()) {
+      throw usage_error(
+          "the card of {} says which numbers of its samples count (\"error_mask\"), not which of "
+          "what they decode to; leave out --space decoded",
+          open.name);
+    }
     result.samples.decode = [&open](const torch::Tensor& x) { return open.decoder->decode(x); };
   }
+  result.samples.mask = [&open](const Conditions& conditions) {
+    return error_mask(open.card, conditions);
+  };
   return result;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bespoke/recipe/distill_model.h"
+#include "options/feature_options.h"
 #include "options/model_options.h"
 
 namespace bespoke {
@@ -27,6 +28,10 @@ struct DistillCommandOptions {
   int64_t iterations = 0, batch = 0, most_forwards = 0, most_pairs = 0;
   std::optional<double> tolerance;  // of the pairs, where they are made here
   int64_t samples = 0;              // 0: 96, or as many as --calls pays for
+  std::string match = kAuto;        // what solvers have in common with the model's samples
+  FeatureNetworkOptions features;   // whose statistics are matched
+  int64_t match_samples = ModelDistillOptions().match_samples;
+  double match_weight = 0;
   int64_t seed = 0;
   bool resume = false;
 
@@ -37,12 +42,17 @@ struct DistillCommandOptions {
   // The NFE asked for, in rising order, or 0 alone where --network-calls leaves it open; throws a
   // usage error where one makes no sense.
   std::vector<int64_t> nfes() const;
+  // The samples whose statistics are matched, of a run that makes them itself; 0 where a solver of
+  // none of these NFE has its statistics matched.
+  int64_t matching_samples() const;
   // Throws a usage error for numbers out of range.
   void check_numbers() const;
 };
 
-// What they mean for one of the NFE, with every mistake in them found. The result refers to `open`.
+// What they mean for one of the NFE, with every mistake in them found. The result refers to `open`
+// and to the features, where there are any.
 ModelDistillOptions distill_options(const DistillCommandOptions& options, const OpenModel& open,
-                                    int nfe, bool decoded);
+                                    const std::optional<OpenFeatures>& features, int nfe,
+                                    bool decoded);
 
 }  // namespace bespoke

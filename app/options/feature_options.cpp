@@ -33,12 +33,10 @@ std::optional<std::pair<double, double>> parse_features_range(const std::string&
 
 }  // namespace
 
-void FeatureNetworkOptions::add_to(CLI::App& command) {
-  command.add_option(
-      "--features", file,
-      "TorchScript module, samples [batch, ...] -> features [batch, d]: adds Fréchet "
-      "distances between sets of samples; with an Inception network, the FID; cifar10-features is "
-      "embedded");
+void FeatureNetworkOptions::add_to(CLI::App& command, const std::string& purpose) {
+  command.add_option("--features", file,
+                     "TorchScript module, samples [batch, ...] -> features [batch, d]: " + purpose +
+                         "; cifar10-features is embedded");
   command.add_option("--features-range", range,
                      "LO,HI: values it expects, which the model's range is mapped to and clipped; "
                      "default: samples as they are");

@@ -18,7 +18,8 @@ struct FeatureNetworkOptions {
   std::string range;  // LO,HI that it expects
   int64_t size = 0;   // that images are resized to
 
-  void add_to(CLI::App& command);
+  // With these words of help on what features are for.
+  void add_to(CLI::App& command, const std::string& purpose);
   // What is wrong with them can be said before a model is loaded.
   void check() const;
 };

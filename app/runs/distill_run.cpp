@@ -24,7 +24,7 @@ std::string lines_behind(const std::string& log, const DistillState& state) {
     if (!line.is_object()) continue;
     const auto start = line.value("start", size_t{0});
     const bool behind = start < state.starts.size() &&
-                        line.value("iteration", int64_t{0}) <= state.starts[start].iteration;
+                        line.value("iteration", int64_t{0}) <= state.iterations_of(start);
     if (behind) kept += text + "\n";
   }
   return kept;

@@ -16,9 +16,9 @@ from bespoke.solver import Solver
 def fit(field: Callback, noise: Any, nfe: Evaluations = 8, *, prediction: str = "velocity",
         schedule: ScheduleLike = "fm-ot", conditions: Optional[Mapping[str, Any]] = None,
         guidance: GuidanceLike = 0.0, unconditional: Optional[Callback] = None,
-        batch: Optional[int] = None, held_out: Optional[int] = None, tolerance: Optional[float] = None,
-        start_scale: StartScale = "free", times: Optional[str] = None, peak: float = 2.0,
-        clip: ClipLike = None, error_mask: Any = None, name: Optional[str] = None,
+        batch: Optional[int] = None, held_out: Optional[int] = None,
+        tolerance: Optional[float] = None, start_scale: StartScale = "free",
+        times: Optional[str] = None, peak: float = 2.0, clip: ClipLike = None, error_mask: Any = None, name: Optional[str] = None,
         progress: ProgressLike = None) -> Any:
     """Fits a solver of nfe evaluations to the model's own trajectories, in closed form.
 
@@ -61,8 +61,8 @@ def fit(field: Callback, noise: Any, nfe: Evaluations = 8, *, prediction: str = 
     """
     problem = Problem(field, noise, prediction=prediction, schedule=schedule,
                       conditions=conditions, guidance=guidance, unconditional=unconditional,
-                      batch=batch, held_out=held_out, tolerance=_tolerance(tolerance, nfe), peak=peak,
-                      clip=clip, error_mask=error_mask)
+                      batch=batch, held_out=held_out, tolerance=_tolerance(tolerance, nfe),
+                      peak=peak, clip=clip, error_mask=error_mask)
     return problem.fit(nfe, start_scale=start_scale, times=times, name=name, progress=progress)
 
 
@@ -103,12 +103,13 @@ def distill(field: Callback, noise: Any, nfe: Evaluations = 8, *, calls: Optiona
     """
     problem = Problem(field, noise, prediction=prediction, schedule=schedule,
                       conditions=conditions, guidance=guidance, unconditional=unconditional,
-                      batch=batch, held_out=held_out, tolerance=_tolerance(tolerance, nfe), peak=peak,
-                      clip=clip, error_mask=error_mask)
+                      batch=batch, held_out=held_out, tolerance=_tolerance(tolerance, nfe),
+                      peak=peak, clip=clip, error_mask=error_mask)
     if calls is not None:
         problem.keep_to(calls, checked_nfes(nfe)[-1], network_calls)
-    return problem.distill(nfe, calls=calls, network_calls=network_calls, method=method, start_scale=start_scale, times=times,
-                           starts=starts, iterations=iterations, samples=samples,
+    return problem.distill(nfe, calls=calls, network_calls=network_calls, method=method,
+                           start_scale=start_scale, times=times, starts=starts,
+                           iterations=iterations, samples=samples,
                            difference=difference, time_difference=time_difference, name=name,
                            progress=progress)
 

@@ -52,12 +52,13 @@ class Problem:
         self.extra_calls: Callable[[], int] = lambda: 0  # that the field makes unasked, so far
         self.reference_calls = 0
         self.left_out = ""  # a sentence on samples that are not finite, once they are drawn
+        self.size_note = ""  # one on samples that are far too large for the peak
         self._samples: Optional[Tuple[_core.Samples, _core.Samples]] = None
         self._levels: Optional[int] = None
         self._was_tried = False
 
-    def fit(self, nfe: Evaluations = 8, *, start_scale: StartScale = "free", times: Optional[str] = None,
-            name: Optional[str] = None, progress: ProgressLike = None) -> Any:
+    def fit(self, nfe: Evaluations = 8, *, start_scale: StartScale = "free",
+            times: Optional[str] = None, name: Optional[str] = None, progress: ProgressLike = None) -> Any:
         """As bespoke.fit: a Result, or Results where nfe is a list."""
         def found(count: int) -> Result:
             search = _Search(self, self._options(count, "fit", start_scale, times), name)
@@ -82,7 +83,8 @@ class Problem:
             options.difference = float(difference)
             for start in starts or []:
                 solver = start if isinstance(start, Solver) else Solver.named(
-                    start, count, schedule=self.field.schedule, prediction=self.field.network_prediction)
+                    start, count, schedule=self.field.schedule,
+                    prediction=self.field.network_prediction)
                 options.add_start(solver.name, solver.core)
             search = _Search(self, options, name)
             search.budget = calls
@@ -137,6 +139,7 @@ class Problem:
             together=self.together, evaluations=self.evaluations,
             on_progress=lambda done: shown.say(f"the model's own samples, {done:.0%}"))
         self.left_out = truth.left_out(self.count)
+        self.size_note = _size_note(float(arrays.root_mean_squares(truth.x).mean()), self.peak)
 
         asked = core_field(self.field, None if self.together else started_team())
 
@@ -237,7 +240,8 @@ class _Search:
                       ending=summary["ending"], note=self._note(summary))
 
     def _note(self, summary: Dict[str, Any]) -> str:
-        return "; ".join(note for note in (self._ending_note(summary), self.problem.left_out) if note)
+        notes = (self._ending_note(summary), self.problem.left_out, self.problem.size_note)
+        return "; ".join(note for note in notes if note)
 
     def _ending_note(self, summary: Dict[str, Any]) -> str:
         if summary["ending"] == "interrupted":
@@ -247,6 +251,14 @@ class _Search:
         if self.budget is not None and summary["iterations"] == 0:
             return f"{self.budget:,} calls do not suffice for an iteration; this is the start"
         return self.note
+
+
+def _size_note(size: float, peak: float) -> str:
+    """What to say of samples whose root mean square is this, or nothing."""
+    if size <= peak:
+        return ""
+    return (f"the model's own samples have a root mean square of {size:.3g} and peak is {peak:g}: "
+            "does its sampler clip (clip=), or are schedule, prediction or peak wrong?")
 
 
 def _iteration_teller(shown: Progress) -> Any:

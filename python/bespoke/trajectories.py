@@ -42,9 +42,9 @@ def reference(field: Field, noise: Array, samples: Sequence[int], tolerance: flo
     that are not finite are left out; more than half are an error.
     """
     team = None if together else started_team()
-    x, evaluations, trajectories, finite = core_field(field, team).draw(
+    x, spent, trajectories, finite = core_field(field, team).draw(
         noise=field.arrays.state(noise), samples=list(samples), tolerance=tolerance,
         evaluations=evaluations, record=record, together=together, batch=field.batch or 0,
         on_progress=on_progress)
     return Reference(field.arrays.cast(x, field.arrays.wide(noise)), trajectories,
-                     sum(evaluations) / len(samples), [samples[row] for row in finite])
+                     sum(spent) / len(samples), [samples[row] for row in finite])

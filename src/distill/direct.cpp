@@ -8,7 +8,8 @@
 #include "bespoke/base/error.h"
 #include "bespoke/base/mean.h"
 #include "bespoke/base/spec.h"
-#include "damped_step.h"
+#include "evidence.h"
+#include "trials.h"
 
 namespace bespoke {
 
@@ -18,53 +19,8 @@ namespace {
 
 constexpr int64_t kMostAttempts = 1000;  // far beyond the range of a double
 
-size_t coefficient_index(const Change& change, const SolverShape& shape) {
-  const auto step = static_cast<size_t>(change.step);
-  switch (change.what) {
-    case Change::What::start_scale:
-      return start_scale_index(shape);
-    case Change::What::time:
-      return step;
-    default:
-      return step_coefficient_index(shape, step, static_cast<size_t>(change.column));
-  }
-}
-
-// Where the columns of a linearisation lie among the coefficients: those of the changes, then those
-// of the last step.
-std::vector<size_t> column_indices(const std::vector<Change>& changes, const SolverShape& shape) {
-  const size_t last = static_cast<size_t>(shape.nfe) - 1;
-  std::vector<size_t> indices;
-  for (const Change& change : changes) indices.push_back(coefficient_index(change, shape));
-  for (size_t column = 0; column < shape.columns(last); ++column) {
-    indices.push_back(step_coefficient_index(shape, last, column));
-  }
-  return indices;
-}
-
-// What some samples say about theta: residuals there, along columns taken there or before.
-struct Evidence {
-  LinearModel model;
-  std::vector<size_t> indices;  // of its columns among the coefficients
-  double weight;                // of one of its samples
-};
-
 double weight_of(const Evidence& evidence) {
   return evidence.weight * static_cast<double>(evidence.model.samples.size());
-}
-
-// Adds a slope to one in all coefficients; columns of one number are averaged.
-void add(LinearModelSlope& whole, const LinearModelSlope& slope, const std::vector<size_t>& indices,
-         double weight) {
-  std::vector<double> shares(whole.gradient.size(), 0);
-  for (const size_t index : indices) shares[index] += 1;
-  for (size_t i = 0; i < indices.size(); ++i) {
-    const double share = weight / shares[indices[i]];
-    whole.gradient[indices[i]] += share * slope.gradient[i];
-    for (size_t j = 0; j < indices.size(); ++j) {
-      whole.curvature(indices[i], indices[j]) += share / shares[indices[j]] * slope.curvature(i, j);
-    }
-  }
 }
 
 // The slope in all coefficients, zero in those that were not changed.
@@ -140,86 +96,21 @@ class Refitted {
   double floor_ = -1;
 };
 
-struct Trial {
-  double damping, loss;
-  std::vector<double> theta;
-};
+constexpr double kLeastDifference = 2e-3;  // of coefficients, where answers are exact
 
-using Attempt = std::function<std::vector<Trial>(const std::vector<double>& dampings)>;
-
-// Walks the damping by factors of ten towards less loss. The first two are tried together.
-Trial best_trial(const Attempt& attempt, double damping, int attempts) {
-  constexpr double kFactor = 10;
-  if (attempts < 2) return attempt({damping}).front();
-  const std::vector<Trial> first = attempt({damping, damping * kFactor});
-  Trial best = first[0], next = first[1];
-  double factor = kFactor;
-  int tried = 2;
-  if (!(next.loss < best.loss) && tried < attempts) {
-    factor = 1 / kFactor;
-    next = attempt({damping * factor}).front();
-    ++tried;
-  }
-  while (next.loss < best.loss) {
-    best = next;
-    if (tried++ >= attempts) break;
-    next = attempt({best.damping * factor}).front();
-  }
-  return best;
-}
-
-// A step whose times the family rounds: they lie elsewhere then, and the others follow.
-std::vector<double> with_rounded_times(const Family& family, const Matrix& hessian, double damping,
-                                       const std::vector<double>& gradient,
-                                       const std::vector<double>& theta,
-                                       const std::vector<double>& trial) {
-  const std::vector<double> rounded = family.parameters(family.solver(trial));
-  std::vector<double> move(theta.size(), 0), held(theta.size(), 0);
-  for (const size_t i : family.rounded_parameters()) {
-    move[i] = rounded[i] - theta[i];
-    held[i] = 1;
-  }
-  std::vector<double> right = gradient;
-  for (size_t i = 0; i < right.size(); ++i) {
-    for (size_t j = 0; j < move.size(); ++j) right[i] += hessian(i, j) * move[j];
-  }
-  Matrix free = hessian;
-  for (size_t i = 0; i < free.rows; ++i) {
-    for (size_t j = 0; j < free.columns; ++j) {
-      if (held[i] + held[j] > 0) free(i, j) = i == j ? 1 : 0;
-    }
-    if (held[i] > 0) right[i] = 0;
-  }
-  const std::vector<double> step = damped_step(free, damping, family, right);
-  if (step.empty()) return {};
-  std::vector<double> result = theta;
-  for (size_t i = 0; i < result.size(); ++i) result[i] += move[i] - step[i];
-  return result;
-}
-
-// Theta after a damped step; empty where it cannot be solved.
-std::vector<double> moved(const Family& family, const Matrix& hessian, double damping,
-                          const std::vector<double>& gradient, const std::vector<double>& theta) {
-  const std::vector<double> step = damped_step(hessian, damping, family, gradient);
-  if (step.empty()) return {};
-  std::vector<double> trial = theta;
-  for (size_t i = 0; i < step.size(); ++i) trial[i] -= step[i];
-  if (family.rounded_parameters().empty()) return trial;
-  return with_rounded_times(family, hessian, damping, gradient, theta, trial);
-}
-
+// As narrow as the noise of answers lets: wide differences see slopes that are not there, so that
+// soon no step is a gain.
 double time_difference_for(const DirectOptions& options, int nfe) {
-  constexpr double kWidest = 0.2;
-  constexpr double kEvaluations = 8;  // up to which it pays to look so far
+  constexpr double kNarrow = 0.05;
   if (options.time_difference > 0) return options.time_difference;
-  const double part = std::min(1.0, kEvaluations / nfe);
-  return kWidest * part * part;
+  return std::min(far_time_difference(nfe),
+                  kNarrow * std::max(1.0, options.difference / kLeastDifference));
 }
 
 // The larger, the less the noise of answers matters and the more the curvature: they balance about
 // the root of the noise.
 double difference_for(double noise) {
-  constexpr double kLeast = 2e-3, kMostNoise = 0.05;
+  constexpr double kMostNoise = 0.05;
   if (!(noise < kMostNoise)) {
     throw bad_input(
         "the model answers nearly the same call differently: its samples change by {:.2g} of their "
@@ -227,7 +118,7 @@ double difference_for(double noise) {
         "fixed seeds, no noise inside) or more precise",
         noise, kMostNoise);
   }
-  return std::max(kLeast, std::sqrt(noise));
+  return std::max(kLeastDifference, std::sqrt(noise));
 }
 
 bool moves(const Matrix& jacobian, size_t coefficient) {
@@ -252,6 +143,12 @@ int64_t judges_for(const DirectOptions& options, int nfe) {
 int attempts_for(const DirectOptions& options, int nfe) {
   if (options.attempts > 0) return options.attempts;
   return is_dear(nfe) ? 3 : 5;
+}
+
+double far_time_difference(int nfe) {
+  constexpr double kFar = 0.2, kEvaluations = 8;
+  const double part = std::min(1.0, kEvaluations / nfe);
+  return kFar * part * part;
 }
 
 DirectOptions parse_direct_options(const std::string& text) {
@@ -303,6 +200,15 @@ std::vector<Change> jacobian_changes(const NsSolver& solver, const Matrix& famil
   return changes;
 }
 
+int64_t calls_of_jacobian(const SolverShape& shape) {
+  int64_t calls = int64_t{2} * shape.calls();
+  for (int i = 0; i < shape.nfe; ++i) {
+    const auto columns = static_cast<int64_t>(shape.columns(static_cast<size_t>(i)));
+    calls += int64_t{2} * shape.calls_from(i) + columns * shape.calls_from(i + 1);
+  }
+  return calls;
+}
+
 double answer_noise(const Samples& samples, const Runs& runs, const NsSolver& solver,
                     Counts* counts) {
   constexpr double kSmall = 2e-4;  // of x_0: so little that a smooth model is linear
@@ -349,6 +255,7 @@ class Iteration {
       }
     }
     options_.difference = state_.difference;
+    options_.time_difference = time_difference_for(options_, family_.nfe());
   }
 
   // Forgets the samples that are of the batch again, and takes the columns of the others anew where
@@ -360,7 +267,7 @@ class Iteration {
       if (!earlier.columns) {
         Counts again;
         const Runs runs = samples_.run(family_.solver(earlier.theta), earlier.samples, &again);
-        earlier.columns = columns_at(earlier.theta, runs, &again);
+        earlier.columns = columns_at(earlier, runs, &again);
       }
       others.push_back(std::move(earlier));
     }
@@ -391,7 +298,8 @@ class Iteration {
   }
 
   Remembered linearise(const std::vector<int64_t>& batch, const std::vector<double>& theta) const {
-    Remembered here{theta, batch, 0, columns_at(theta, *batch_runs_, counts_)};
+    Remembered here{theta, batch, 0, options_.time_difference, nullptr};
+    here.columns = columns_at(here, *batch_runs_, counts_);
     here.loss = plain_loss(here.columns->model);
     return here;
   }
@@ -472,15 +380,18 @@ class Iteration {
     }
   }
 
-  std::vector<Change> changes_at(const std::vector<double>& theta) const {
-    return jacobian_changes(family_.solver(theta), family_.jacobian(theta), options_);
+  std::vector<Change> changes_at(const std::vector<double>& theta, double time_difference) const {
+    DirectOptions options = options_;
+    options.time_difference = time_difference;
+    return jacobian_changes(family_.solver(theta), family_.jacobian(theta), options);
   }
   std::vector<size_t> indices_at(const std::vector<double>& theta) const {
-    return column_indices(changes_at(theta), family_.shape());
+    return column_indices(changes_at(theta, options_.time_difference), family_.shape());
   }
-  std::shared_ptr<const Columns> columns_at(const std::vector<double>& theta, const Runs& runs,
+  std::shared_ptr<const Columns> columns_at(const Remembered& entry, const Runs& runs,
                                             Counts* counts) const {
-    return std::make_shared<const Columns>(samples_.columns(runs, changes_at(theta), counts));
+    return std::make_shared<const Columns>(
+        samples_.columns(runs, changes_at(entry.theta, entry.time_difference), counts));
   }
 
   const Samples& samples_;

@@ -52,7 +52,15 @@ class Distillation {
       state_.chosen = static_cast<int64_t>(best_start());
     }
     const auto chosen = static_cast<size_t>(state_.chosen);
-    return summary(chosen, advance(chosen, iterations()));
+    if (!state_.match) {
+      const Ending ending = advance(chosen, iterations());
+      const bool broke_off = ending == Ending::stopped || ending == Ending::diverged;
+      if (broke_off || !options_.match.has_statistics(family_->nfe())) {
+        return summary(chosen, ending);
+      }
+      begin_matching(state_.starts[chosen]);
+    }
+    return summary(chosen, match_statistics(chosen));
   }
 
  private:
@@ -64,8 +72,7 @@ class Distillation {
 
   std::unique_ptr<Optimiser> make_optimiser(const LossGradients* gradients) const {
     if (options_.method != Method::adam) {
-      return direct_optimiser(training_, family_, options_.direct,
-                              budget_.left(state_, closing_calls()));
+      return direct_optimiser(training_, family_, options_.direct);
     }
     if (gradients == nullptr) {
       throw usage_error(
@@ -80,8 +87,10 @@ class Distillation {
     state_.nfe = family_->nfe();
     state_.method = options_.method;
     state_.seed = options_.seed;
+    const size_t finalists = affordable_finalists();
     for (const auto& [name, solver] :
-         chosen_starts(training_, *family_, with_limited_fits(), &state_.screening)) {
+         chosen_starts(training_, validation_, *family_, with_limited_fits(finalists), finalists,
+                       &state_.screening, &state_.validation)) {
       check_measurement();
       StartState start;
       start.name = name;
@@ -99,17 +108,28 @@ class Distillation {
     }
   }
 
+  // How many of the best fits are measured to choose one: the best on few samples may owe that to
+  // one of them. Of a budget the choice takes a tenth at most.
+  size_t affordable_finalists() const {
+    constexpr int64_t kMost = 4, kPart = 10;
+    if (!holds_out()) return 1;
+    const std::optional<int64_t> left = left_for_iteration();
+    if (!left) return kMost;
+    return static_cast<size_t>(std::clamp<int64_t>(*left / kPart / measuring_calls(), 1, kMost));
+  }
+
   int64_t measuring_calls() const { return family_->shape().calls() * validation_.count(); }
 
   // Fits get what measurements leave, or a part of it where iterations are to follow, which gain
   // more.
-  DistillOptions with_limited_fits() const {
+  DistillOptions with_limited_fits(size_t finalists) const {
     constexpr int64_t kPart = 8;
     DistillOptions own = options_;
-    const std::optional<int64_t> left = budget_.left(state_, measuring_calls() + closing_calls());
+    std::optional<int64_t> left = left_for_iteration();
     if (!left) return own;
+    if (finalists > 1) *left -= static_cast<int64_t>(finalists) * measuring_calls();
     const int64_t iteration =
-        direct_optimiser(training_, family_, options_.direct, *left)->least_cost(StartState()) +
+        direct_optimiser(training_, family_, options_.direct)->least_cost(StartState()) +
         measuring_calls();
     const int64_t one =
         family_->shape().calls() * std::min(options_.fit.samples, training_.trajectories());
@@ -141,6 +161,7 @@ class Distillation {
   }
 
   bool fits_family() const {
+    if (state_.match && state_.match->theta.size() != family_->parameter_count()) return false;
     return std::all_of(state_.starts.begin(), state_.starts.end(), [&](const StartState& start) {
       const auto& memory = start.direct.memory;
       return start.theta.size() == family_->parameter_count() &&
@@ -171,7 +192,8 @@ class Distillation {
     StartState& start = state_.starts[index];
     while (true) {
       if (start.diverged) return Ending::diverged;
-      if (options_.method == Method::automatic && patience_.is_over(start, optimiser_->batch())) {
+      if (options_.method == Method::automatic &&
+          patience_.is_over(start, optimiser_->batch(start))) {
         return Ending::converged;
       }
       if (start.iteration >= until) return Ending::iterations;
@@ -194,10 +216,43 @@ class Distillation {
       start.diverged = true;
       start.message = error.what();
     }
+    return report(index, loss, validated, start.validation_psnr);
+  }
+
+  void begin_matching(const StartState& start) {
+    state_.match.emplace();
+    state_.match->theta = start.best_theta;
+    state_.match->first_psnr = state_.match->psnr = start.best_psnr;
+  }
+
+  Ending match_statistics(size_t index) {
+    MatchState& match = *state_.match;
+    Matching matching(options_.match.samples != nullptr ? *options_.match.samples : training_,
+                      family_, options_.match);
+    while (true) {
+      if (match.is_over) return Ending::converged;
+      if (match.iteration >= most_match_iterations(options_.match)) return Ending::iterations;
+      const std::optional<int64_t> left = left_for_iteration();
+      if (left && matching.least_cost() > *left) return Ending::forwards;
+      double objective = 0;
+      try {
+        objective = matching.iterate(match, &state_.training);
+        match.psnr = validation_psnr(match.theta);
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::diverged) throw;
+        state_.starts[index].message = error.what();
+        return Ending::diverged;
+      }
+      if (report(index, objective, true, match.psnr) == Verdict::stop) return Ending::stopped;
+    }
+  }
+
+  // Tells of the iteration just done.
+  Verdict report(size_t index, double loss, bool validated, double psnr) {
     state_.seconds = seconds_before_ + seconds_since(began_);
     if (!options_.on_iteration) return Verdict::go_on;
     return options_.on_iteration(
-        {index, start.iteration, loss, validated, start.validation_psnr, start.best_psnr,
+        {index, state_.iterations_of(index), loss, validated, psnr, state_.starts[index].best_psnr,
          state_.training, state_.validation, state_.seconds},
         state_);
   }
@@ -211,7 +266,13 @@ class Distillation {
 
   // The measurement after the iteration and that of the end are still to come.
   std::optional<int64_t> left_for_iteration() const {
-    return budget_.left(state_, measuring_calls() + closing_calls());
+    return budget_.left(state_, measuring_calls() + closing_calls() + matching_calls());
+  }
+
+  // Half of what samples leave is kept for the matching of statistics, until that begins.
+  int64_t matching_calls() const {
+    if (state_.match || !options_.match.has_statistics(family_->nfe())) return 0;
+    return std::max<int64_t>(0, options_.most_forwards - options_.reference_forwards) / 2;
   }
 
   bool can_afford(const StartState& start) const {
@@ -250,12 +311,13 @@ class Distillation {
   DistillSummary summary(size_t index, Ending ending) {
     const StartState& start = state_.starts[index];
     DistillSummary result;
-    result.solver = family_->solver(start.best_theta);
+    result.solver = family_->solver(state_.match ? state_.match->theta : start.best_theta);
     result.start = start.name;
     result.initial_psnr = start.initial_psnr;
-    result.validation_psnr = start.best_psnr;
-    result.training_psnr = holds_out() ? training_psnr(result.solver) : start.best_psnr;
-    result.iterations = start.iteration;
+    result.validation_psnr = state_.match ? state_.match->psnr : start.best_psnr;
+    result.training_psnr = holds_out() ? training_psnr(result.solver) : result.validation_psnr;
+    result.iterations = state_.iterations_of(index);
+    result.match = state_.match;
     result.reference_forwards = options_.reference_forwards;
     result.held_out = holds_out() ? validation_.count() : 0;
     result.screening = state_.screening;

@@ -4,7 +4,7 @@
 namespace bespoke {
 
 int64_t DistillOptions::most_iterations() const {
-  constexpr int64_t kAuto = 16, kDirect = 6, kAdam = 15000;
+  constexpr int64_t kAuto = 24, kDirect = 6, kAdam = 15000;
   if (method == Method::fit) return 0;
   if (iterations > 0) return iterations;
   return method == Method::adam ? kAdam : method == Method::direct ? kDirect : kAuto;
@@ -42,6 +42,7 @@ void DistillOptions::validate() const {
         "the fit makes bns solvers from trajectories alone; give it neither a start nor another "
         "family, or take another method");
   }
+  match.validate();
   if (starts.empty() && !field.schedule) {
     throw usage_error("automatic starts need to know the schedule of the field");
   }

@@ -36,6 +36,13 @@ std::string DistillSummary::brief_report() const {
       training_psnr, iterations, start, initial_psnr, grouped(calls()), grouped(reference_forwards),
       grouped(screening.forwards), grouped(training.forwards), grouped(validation.forwards),
       grouped(training.vjps), seconds, to_string(ending));
+  if (match) {
+    text += fmt::format(
+        " Matching statistics took {} of these calls and {} of the iterations: their distance "
+        "fell from {:.3g} to {:.3g}, and {:.2f} dB became {:.2f}.",
+        grouped(match->counts.forwards), match->iteration, match->first_distance, match->distance,
+        match->first_psnr, match->psnr);
+  }
   if (!message.empty()) text += fmt::format(" What diverged: {}.", message);
   return text;
 }
@@ -56,6 +63,12 @@ Provenance DistillSummary::provenance() const {
     result.more["reference_forwards"] = reference_forwards;
   }
   result.seconds = seconds;
+  if (match) {
+    result.more["match"] = {{"iterations", match->iteration},
+                            {"forwards", match->counts.forwards},
+                            {"statistics_distance", {match->first_distance, match->distance}},
+                            {"psnr_before", match->first_psnr}};
+  }
   if (!message.empty()) result.more["message"] = message;
   return result;
 }

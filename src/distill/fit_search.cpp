@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "bespoke/base/error.h"
@@ -65,11 +67,10 @@ class Search {
       const NsSolver on_grid = representable(family_, make_grid(grid, family_.nfe(), schedule_));
       fit_.start_scale = on_grid.start_scale;
       FittedSolver fitted = fit_solver(samples_, subset_, on_grid.times, fit_, counts_);
-      if (!std::isfinite(fitted.loss) || (!name_.empty() && fitted.loss >= best_.loss))
-        return false;
-      name_ = "fit/" + grid;
-      best_ = std::move(fitted);
-      return true;
+      if (!std::isfinite(fitted.loss)) return false;
+      const bool better = fits_.empty() || fitted.loss < fits_.begin()->first;
+      fits_.emplace(fitted.loss, Fit{"fit/" + grid, std::move(fitted)});
+      return better;
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::diverged) problem_ = error.what();
       // A range moved beyond what the schedule can tell apart is no grid.
@@ -84,19 +85,32 @@ class Search {
     return subset_.size() >= kFewest;
   }
 
-  FoundFit best() const {
-    if (!name_.empty()) {
+  // So many at most, the best first.
+  std::vector<FoundFit> best(size_t most) const {
+    if (fits_.empty()) report_none();
+    std::vector<FoundFit> found;
+    for (const auto& [loss, fit] : fits_) {
+      if (found.size() == most) break;
       const bool alone = subset_.size() == 1;
-      return {{name_, best_.solver},
-              best_.loss,
-              alone ? best_.loss : left_out_loss(best_, fit_.smoothing)};
+      found.push_back({{fit.name, fit.fitted.solver},
+                       loss,
+                       alone ? loss : left_out_loss(fit.fitted, fit_.smoothing)});
     }
+    return found;
+  }
+
+ private:
+  struct Fit {
+    std::string name;
+    FittedSolver fitted;
+  };
+
+  [[noreturn]] void report_none() const {
     if (tried_) throw Error(ErrorKind::diverged, problem_);
     throw usage_error("{} calls do not suffice for a fit, which takes {}; give more",
                       grouped(most_forwards_), grouped(cost()));
   }
 
- private:
   int64_t cost() const { return static_cast<int64_t>(subset_.size()) * family_.shape().calls(); }
   bool can_afford_another() const {
     return most_forwards_ == 0 || counts_->forwards + cost() <= most_forwards_;
@@ -110,8 +124,7 @@ class Search {
   int64_t most_forwards_;
   bool tried_ = false;
   Counts* counts_;
-  std::string name_;  // of the best; empty where no fit was finite
-  FittedSolver best_;
+  std::multimap<double, Fit> fits_;  // by their loss
   std::string problem_ = "no fit has a finite error";
 };
 
@@ -149,9 +162,10 @@ bool moves(Search& search, MovableGrid& grid, size_t number, double step) {
 
 }  // namespace
 
-FoundFit search_fit(const Samples& samples, const Family& family, const Schedule& schedule,
-                    const FitSearchOptions& options, Counts* counts,
-                    const std::function<void(double)>& on_progress) {
+std::vector<FoundFit> search_fits(const Samples& samples, const Family& family,
+                                  const Schedule& schedule, const FitSearchOptions& options,
+                                  size_t most, Counts* counts,
+                                  const std::function<void(double)>& on_progress) {
   Search search(samples, family, schedule, options, counts);
   MovableGrid grid;
   // Every second range: moving them reaches those between.
@@ -164,9 +178,7 @@ FoundFit search_fit(const Samples& samples, const Family& family, const Schedule
   for (size_t k = 0; k < ranges.size(); k += 2) {
     if (search.improves(to_string(ranges[k]))) grid = ranges_about(ranges[k]);
   }
-  if (search.improves("uniform-t")) {
-    grid = options.moves_even_times ? even_times() : MovableGrid();
-  }
+  if (search.improves("uniform-t")) grid = even_times();
   const int rounds = search.tells_times_apart() ? options.rounds : 0;
   for (int round = 0; round < rounds; ++round) {
     for (size_t number = 0; number < grid.at.size(); ++number) {
@@ -175,7 +187,13 @@ FoundFit search_fit(const Samples& samples, const Family& family, const Schedule
     }
     if (on_progress) on_progress(static_cast<double>(round + 1) / rounds);
   }
-  return search.best();
+  return search.best(most);
+}
+
+FoundFit search_fit(const Samples& samples, const Family& family, const Schedule& schedule,
+                    const FitSearchOptions& options, Counts* counts,
+                    const std::function<void(double)>& on_progress) {
+  return search_fits(samples, family, schedule, options, 1, counts, on_progress).front();
 }
 
 }  // namespace bespoke

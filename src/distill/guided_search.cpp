@@ -35,7 +35,6 @@ class ShapeSearch {
   Candidate fitted(const SolverShape& shape, int rounds) {
     FitSearchOptions fit = options_.fit;
     fit.rounds = rounds;
-    fit.moves_even_times = true;
     if (options_.most_forwards > 0) {
       fit.most_forwards = std::max<int64_t>(1, options_.most_forwards - judging(shape));
     }

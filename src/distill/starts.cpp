@@ -20,7 +20,9 @@ std::string to_string(const LogSnrRange& range) {
 
 std::vector<LogSnrRange> automatic_ranges(int nfe, const Schedule& schedule,
                                           double data_deviation) {
-  const double shift = -std::log(data_deviation / 0.5);
+  // Where the path ends before the data, samples have the size it has there.
+  const double size = schedule.alpha(1) + schedule.sigma(1);
+  const double shift = -std::log(data_deviation / size / 0.5);
   const double centre = -1.25 - 0.75 * std::log2(nfe) + shift;
   const double to = 4.5 + shift;
   std::vector<LogSnrRange> ranges;

@@ -36,19 +36,54 @@ Counts counts_from(const json& value) {
 json to_json(const DirectState& direct) {
   json memory = json::array();
   for (const Remembered& entry : direct.memory) {
-    memory.push_back({{"theta", entry.theta}, {"samples", entry.samples}, {"loss", entry.loss}});
+    memory.push_back({{"theta", entry.theta},
+                      {"samples", entry.samples},
+                      {"loss", entry.loss},
+                      {"time_difference", entry.time_difference}});
   }
-  return {{"damping", direct.damping}, {"difference", direct.difference}, {"memory", memory}};
+  return {{"damping", direct.damping},
+          {"difference", direct.difference},
+          {"batch", direct.batch},
+          {"next_sample", direct.next_sample},
+          {"memory", memory}};
 }
 
 DirectState direct_from(const json& value) {
-  DirectState direct{value.at("damping").get<double>(), value.at("difference").get<double>(), {}};
+  DirectState direct{value.at("damping").get<double>(),
+                     value.at("difference").get<double>(),
+                     count_from(value, "batch"),
+                     count_from(value, "next_sample"),
+                     {}};
   for (const auto& entry : value.at("memory")) {
     direct.memory.push_back({entry.at("theta").get<std::vector<double>>(),
                              entry.at("samples").get<std::vector<int64_t>>(),
-                             entry.at("loss").get<double>(), nullptr});
+                             entry.at("loss").get<double>(),
+                             entry.at("time_difference").get<double>(), nullptr});
   }
   return direct;
+}
+
+json to_json(const MatchState& match) {
+  return {{"theta", match.theta},         {"damping", match.damping},
+          {"iteration", match.iteration}, {"floor", match.floor},
+          {"is_over", match.is_over},     {"first_distance", match.first_distance},
+          {"distance", match.distance},   {"first_psnr", match.first_psnr},
+          {"psnr", match.psnr},           {"counts", to_json(match.counts)}};
+}
+
+MatchState match_from(const json& value) {
+  MatchState match;
+  value.at("theta").get_to(match.theta);
+  value.at("damping").get_to(match.damping);
+  match.iteration = count_from(value, "iteration");
+  value.at("floor").get_to(match.floor);
+  value.at("is_over").get_to(match.is_over);
+  value.at("first_distance").get_to(match.first_distance);
+  value.at("distance").get_to(match.distance);
+  value.at("first_psnr").get_to(match.first_psnr);
+  value.at("psnr").get_to(match.psnr);
+  match.counts = counts_from(value.at("counts"));
+  return match;
 }
 
 json to_json(const StartState& start) {
@@ -92,6 +127,11 @@ StartState start_from(const json& value) {
 
 }  // namespace
 
+int64_t DistillState::iterations_of(size_t start) const {
+  const bool is_matched = match && static_cast<int64_t>(start) == chosen;
+  return starts[start].iteration + (is_matched ? match->iteration : 0);
+}
+
 std::string to_string(Method method) { return kMethodNames[static_cast<size_t>(method)]; }
 
 Method parse_method(const std::string& name) {
@@ -104,18 +144,19 @@ Method parse_method(const std::string& name) {
 std::string to_json_text(const DistillState& state) {
   json starts = json::array();
   for (const auto& start : state.starts) starts.push_back(to_json(start));
-  const json document = {{"format", kStateFormat},
-                         {"version", kStateVersion},
-                         {"family", state.family},
-                         {"nfe", state.nfe},
-                         {"method", to_string(state.method)},
-                         {"seed", state.seed},
-                         {"starts", starts},
-                         {"chosen", state.chosen},
-                         {"screening", to_json(state.screening)},
-                         {"training", to_json(state.training)},
-                         {"validation", to_json(state.validation)},
-                         {"seconds", state.seconds}};
+  json document = {{"format", kStateFormat},
+                   {"version", kStateVersion},
+                   {"family", state.family},
+                   {"nfe", state.nfe},
+                   {"method", to_string(state.method)},
+                   {"seed", state.seed},
+                   {"starts", starts},
+                   {"chosen", state.chosen},
+                   {"screening", to_json(state.screening)},
+                   {"training", to_json(state.training)},
+                   {"validation", to_json(state.validation)},
+                   {"seconds", state.seconds}};
+  if (state.match) document["match"] = to_json(*state.match);
   return json_text(document) + "\n";
 }
 
@@ -142,6 +183,7 @@ DistillState parse_distill_state(const std::string& text, const std::string& sou
     state.training = counts_from(document.at("training"));
     state.validation = counts_from(document.at("validation"));
     document.at("seconds").get_to(state.seconds);
+    if (document.contains("match")) state.match = match_from(document.at("match"));
     return state;
   });
 }

@@ -5,16 +5,32 @@
 #include <utility>
 
 #include "bespoke/base/error.h"
+#include "bespoke/base/text.h"
 #include "bespoke/distill/call_plan.h"
 #include "bespoke/model/fields.h"
+#include "bespoke/run/multistep.h"
 
 namespace bespoke {
+
+using namespace detail;
 
 namespace {
 
 // The fit is a start where no other is given.
 int64_t trajectories_needed(const ModelDistillOptions& options) {
   return options.method != Method::adam && options.starts.empty() ? options.fit.samples : 0;
+}
+
+PairRun run_for(const ModelDistillOptions& options, const std::string& what) {
+  PairRun run;
+  run.batch = options.samples.device_batch;
+  run.device = options.device;
+  run.team = options.team;
+  run.on_progress = [&options, what](double done) {
+    if (options.on_progress) options.on_progress(what, done);
+  };
+  run.on_given_up = [](int64_t, const std::string&) {};  // left out below
+  return run;
 }
 
 Pairs given_or_made(const ModelPtr& model, const ModelDistillOptions& options, Split split) {
@@ -30,29 +46,53 @@ Pairs given_or_made(const ModelPtr& model, const ModelDistillOptions& options, S
   source.fixed_evaluations = options.fixed_evaluations;
   source.trajectories = train ? trajectories_needed(options) : 0;
   if (options.conditions) source.conditions = options.conditions(split, 0, plan.count);
-  PairRun run;
-  run.batch = options.samples.device_batch;
-  run.device = options.device;
-  run.team = options.team;
-  run.on_progress = [&](double done) {
-    if (options.on_progress) options.on_progress(to_string(split) + " pairs", done);
-  };
-  run.on_given_up = [](int64_t, const std::string&) {};  // left out below
+  const PairRun run = run_for(options, to_string(split) + " pairs");
   return make_pairs(model, source, run).to(options.device, state_dtype(*model));
 }
 
-// Made now, they cost calls: of a guided evaluation both, where calls are counted one by one.
+// Of a guided evaluation both, where calls are counted one by one.
+int64_t calls_of(const Pairs& made, const ModelDistillOptions& options) {
+  return made.evaluations.sum().item<int64_t>() * (options.network_calls > 0 ? 2 : 1);
+}
+
 Pairs pairs_for(const ModelPtr& model, const ModelDistillOptions& options, Split split,
                 int64_t* calls) {
   const Pairs pairs = given_or_made(model, options, split);
   if (!(split == Split::train ? options.training : options.validation)) {
-    *calls += pairs.evaluations.sum().item<int64_t>() * (options.network_calls > 0 ? 2 : 1);
+    *calls += calls_of(pairs, options);
   }
   SoundPairs sound = leave_out_broken(pairs, to_string(split));
   for (const int64_t pair : sound.left_out) {
     if (options.on_left_out) options.on_left_out(split, pair);
   }
   return std::move(sound.pairs);
+}
+
+// Whose statistics are matched: those given, or those after the training pairs.
+Pairs matching_pairs(const ModelPtr& model, const ModelDistillOptions& options, int64_t* calls) {
+  const torch::ScalarType dtype = state_dtype(*model);
+  if (options.matching) {
+    return leave_out_broken(options.matching->to(options.device, dtype), "matching").pairs;
+  }
+  PairSource source;
+  source.seed = options.training_plan.seed;
+  source.first = options.training_plan.count;
+  source.count = options.match_samples;
+  source.tolerances = options.match_tolerances;
+  source.fixed_evaluations = options.fixed_evaluations;
+  const int64_t end = source.first + source.count;
+  if (options.conditions) {
+    source.conditions = options.conditions(Split::train, source.first, end);
+  }
+  const Pairs made = make_pairs(model, source, run_for(options, "samples to match statistics of"));
+  *calls += calls_of(made, options);
+  return leave_out_broken(made.to(options.device, dtype), "matching").pairs;
+}
+
+// Where statistics are asked for without features.
+void fill_in_features(MatchOptions& match) {
+  const bool is_asked_for = match.match == Match::both || match.match == Match::distribution;
+  if (is_asked_for && !match.features) match.features = sample_features(plain_tensor_features);
 }
 
 // Says so, or gives up.
@@ -80,15 +120,32 @@ DistillSummary distill_as_published(const ModelPtr& model, const Pairs& training
 
 }  // namespace
 
+namespace {
+
+// What the samples cost whose statistics are matched. As much at least is needed to match them.
+int64_t calls_to_match(const ModelDistillOptions& options) {
+  if (!options.match.has_statistics(options.nfe)) return 0;
+  const int64_t drawing = options.match_samples * kUsualEvaluations;
+  constexpr int64_t kLeastShare = 3;
+  if (options.most_forwards < kLeastShare * drawing) {
+    throw usage_error(
+        "{} calls do not pay for matching the statistics of {} samples; give at least {}, fewer "
+        "--match-samples, or --match samples",
+        grouped(options.most_forwards), options.match_samples, grouped(kLeastShare * drawing));
+  }
+  return drawing;
+}
+
+}  // namespace
+
 ModelDistillOptions within_calls(ModelDistillOptions options, int64_t samples) {
   if (options.method == Method::adam) {
     throw usage_error(
         "a number of calls cannot pay for adam's hundreds of pairs, which are made beforehand; "
-        "make "
-        "them first, and give those, or take auto, fit or direct");
+        "make them first, and give those, or take auto, fit or direct");
   }
   CallBudget budget;
-  budget.calls = options.most_forwards;
+  budget.calls = options.most_forwards - calls_to_match(options);
   budget.holds_out = options.network_calls != 0;
   budget.run = budget.holds_out ? options.network_calls : options.nfe;
   budget.evaluation = budget.holds_out ? 2 : 1;
@@ -108,12 +165,16 @@ DistillSummary distill(const ModelPtr& model, const ModelDistillOptions& options
     own.field.prediction = model->prediction();
     own.field.schedule = model->schedule();
   }
+  fill_in_features(own.match);
   own.validate();
   const Pairs training = pairs_for(model, options, Split::train, &own.reference_forwards);
   std::optional<Pairs> validation;
   if (options.validation || options.validation_plan.count > 0) {
     validation = pairs_for(model, options, Split::validation, &own.reference_forwards);
   }
+  const bool matches = own.match.has_statistics(own.nfe);
+  const Pairs matching =
+      matches ? matching_pairs(model, options, &own.reference_forwards) : Pairs();
   own.on_iteration = [&](const DistillProgress& progress, const DistillState& reached) {
     state = reached;
     const bool stops =
@@ -126,6 +187,10 @@ DistillSummary distill(const ModelPtr& model, const ModelDistillOptions& options
     try {
       if (own.method == Method::adam) {
         return distill_as_published(model, training, validation, own, state);
+      }
+      std::optional<Samples> matched;
+      if (matches) {
+        own.match.samples = &matched.emplace(canonical_samples(model, matching, own.samples));
       }
       const Samples learnt = canonical_samples(model, training, own.samples);
       if (!validation) return distill(learnt, learnt, own, state);

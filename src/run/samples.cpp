@@ -150,8 +150,10 @@ std::vector<int64_t> Samples::numbers_of(const std::vector<int64_t>& rows) const
   return numbers;
 }
 
+Array Samples::measured(const Array& x) const { return options_.decode ? options_.decode(x) : x; }
+
 Array Samples::residual(const Array& x, const std::vector<int64_t>& rows) const {
-  const Array y = options_.decode ? options_.decode(x) : x;
+  const Array y = measured(x);
   const Array all = arrays_.combine({1, -1}, {y, arrays_.cast(arrays_.take(targets_, rows), y)}, y);
   return counting(all, rows);
 }

@@ -49,7 +49,6 @@ TEST(FitSearch, MovesTimesEvenInTWhereNoRangeIsBetter) {
   Counts counts;
   FitSearchOptions options;
   options.samples = 8;
-  options.moves_even_times = true;
   options.rounds = 0;
   const FamilyPtr family = bns_family(4);
   EXPECT_EQ(search_fit(samples, *family, *vp_schedule(), options, &counts).name, "fit/uniform-t");

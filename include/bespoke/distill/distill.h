@@ -12,6 +12,7 @@
 #include "bespoke/distill/family.h"
 #include "bespoke/distill/fit_search.h"
 #include "bespoke/distill/guided_search.h"
+#include "bespoke/distill/match.h"
 #include "bespoke/distill/state.h"
 #include "bespoke/run/samples.h"
 #include "bespoke/solver/named_solver.h"
@@ -57,8 +58,10 @@ struct DistillOptions {
   FitSearchOptions fit;
   DirectOptions direct;
   AdamOptions adam;
+  // Statistics to match as well, once the method has ended, from its best solver on.
+  MatchOptions match;
 
-  // At most; 0 takes the method's own number: 16 for auto, which mostly ends by itself before, 6
+  // At most; 0 takes the method's own number: 24 for auto, which mostly ends by itself before, 6
   // for direct, 15,000 for Adam.
   int64_t iterations = 0;
   int64_t most_iterations() const;
@@ -105,6 +108,7 @@ struct DistillSummary {
   int64_t reference_forwards = 0;  // that the samples took, where that is known
   Counts screening, training, validation;
   int64_t held_out = 0;  // validation samples; none where the training samples served as such
+  std::optional<MatchState> match;  // where statistics were matched
   double seconds = 0;
   Ending ending = Ending::iterations;
   std::string message;  // what diverged, or empty
@@ -122,12 +126,12 @@ struct DistillSummary {
 };
 
 // Finds the solver of the family that best reproduces the model's own samples: minimises the mean
-// log error on the training samples and keeps the iterate that is best on the validation samples.
-// Where calls are few, the training samples may be given for both. On the CPU, with a field whose
-// bits do not depend on threads, a run is the same to the last bit each time, and so is one that
-// was interrupted after any iteration and continued from its state. Where the loss stops being
-// finite the best solver so far is returned, as diverged. Adam needs gradients of the training
-// loss.
+// log error on the training samples and keeps the iterate that is best on the validation samples;
+// where statistics are to be matched it goes on from there, for their sake. Where calls are few,
+// the training samples may be given for both. On the CPU, with a field whose bits do not depend on
+// threads, a run is the same to the last bit each time, and so is one that was interrupted after
+// any iteration and continued from its state. Where the loss stops being finite the best solver so
+// far is returned, as diverged. Adam needs gradients of the training loss.
 //
 // Samples may be in other coordinates than the model's own (canonical_samples): options and the
 // solver found are in the model's own all the same, and what a state says of solvers is in theirs.

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "bespoke/distill/family.h"
 #include "bespoke/distill/fit.h"
@@ -23,8 +24,6 @@ struct FitSearchOptions {
   bool begins_with_likely_ranges = false;
   // Forwards at most, with those counted before; 0 is no limit. Times beyond it are not tried.
   int64_t most_forwards = 0;
-  // Also uniform t: a better fit, but ordinary iterations from it end lower.
-  bool moves_even_times = false;
 };
 
 // A fit, and what it misses: the mean log error on the samples it was fitted to, and as
@@ -34,9 +33,15 @@ struct FoundFit : NamedSolver {
   double left_out_loss = 0;
 };
 
-// The best fit on any times tried; times on which a solver diverges are passed over. The family
-// says which times there are. An Error: diverged where no fit is finite, usage where there are not
-// the forwards for one.
+// The best fits on any times tried, so many at most, the best first; times on which a solver
+// diverges are passed over. The family says which times there are. An Error: diverged where no fit
+// is finite, usage where there are not the forwards for one.
+std::vector<FoundFit> search_fits(const Samples& samples, const Family& family,
+                                  const Schedule& schedule, const FitSearchOptions& options,
+                                  size_t most, Counts* counts,
+                                  const std::function<void(double)>& on_progress = nullptr);
+
+// The best of them.
 FoundFit search_fit(const Samples& samples, const Family& family, const Schedule& schedule,
                     const FitSearchOptions& options, Counts* counts,
                     const std::function<void(double)>& on_progress = nullptr);

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "bespoke/distill/adam.h"
 #include "bespoke/distill/direct.h"
+#include "bespoke/distill/match.h"
 #include "bespoke/run/counts.h"
 
 namespace bespoke {
@@ -43,9 +45,13 @@ struct DistillState {
   uint64_t seed = 0;
 
   std::vector<StartState> starts;
-  int64_t chosen = -1;  // the start that goes on; -1 while they are on trial
+  int64_t chosen = -1;              // the start that goes on; -1 while they are on trial
+  std::optional<MatchState> match;  // once the start is done and its statistics are being matched
   Counts screening, training, validation;
   double seconds = 0;
+
+  // Iterations of a start, those that match its statistics among them.
+  int64_t iterations_of(size_t start) const;
 };
 
 // As JSON; every number reads back as exactly the same double.

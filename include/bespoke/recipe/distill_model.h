@@ -9,6 +9,7 @@
 #include "bespoke/distill/reference_tolerance.h"
 #include "bespoke/recipe/pair_manifest.h"
 #include "bespoke/recipe/pairs.h"
+#include "bespoke/recipe/tensor_features.h"
 #include "bespoke/recipe/tensor_samples.h"
 
 namespace bespoke {
@@ -26,6 +27,12 @@ struct ModelDistillOptions : DistillOptions {
   // Told of every pair left out because its x1 is not finite. More than half of them are an Error
   // (diverged).
   std::function<void(Split, int64_t pair)> on_left_out;
+  // Whose statistics are matched, where they are; none: made, as many as said, from the noise that
+  // follows that of the training pairs. Statistics need no exact samples.
+  // Without features (match.features) they are those of plain_tensor_features.
+  std::optional<Pairs> matching;
+  int64_t match_samples = 512;
+  Tolerances match_tolerances = {1e-3, 1e-3};
   // The conditions of pairs made now; null: none.
   PairConditions conditions;
 

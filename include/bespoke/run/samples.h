@@ -5,8 +5,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "bespoke/base/matrix.h"
 #include "bespoke/base/team.h"
 #include "bespoke/path/coordinates.h"
 #include "bespoke/run/array_field.h"
@@ -46,12 +48,16 @@ struct Columns {
   LinearModel model;             // at the solver they were taken at, of all samples
 };
 
+// What makes samples comparable as sets: a row of d numbers for each of some samples, which are in
+// the space errors are measured in.
+using SampleFeatures = std::function<Matrix(const Array& samples)>;
+
 // Noise, with the model's own samples x(1) from it, on a field: what the methods of distillation
 // learn from and judge by. The loss of a solver is the mean over samples of log(|r|^2 / size),
 // r = decode(x_n) - decode(x(1)): minimising it is maximising the mean PSNR. Errors below
 // kLeastError count as that. With a mask r, its columns and the targets of fits are of the numbers
-// that count, and the size of a sample is how many of its numbers do. A solver that stops being finite on any sample asked about is an Error
-// (diverged).
+// that count, and the size of a sample is how many of its numbers do. A solver that stops being
+// finite on any sample asked about is an Error (diverged).
 //
 // On a team, samples are dealt to its members here and nowhere else: sample k belongs to member
 // k % size, every member asks the same, and all get the same answers, those of a single process.
@@ -74,6 +80,8 @@ class Samples {
   Team& team() const { return *options_.team; }
   // Those that solvers are in where they are not the model's own, or null.
   const CoordinatesPtr& coordinates() const { return options_.coordinates; }
+  // So many samples make a full batch for every member of the team.
+  int64_t full_batch() const { return options_.batch * team().size(); }
   // The true trajectories of the first so many samples are known.
   int64_t trajectories() const;
 
@@ -113,6 +121,16 @@ class Samples {
   // residuals and, nearly, the same columns.
   LinearModel against(const Columns& columns, const Runs& runs) const;
 
+  // Features of the model's own samples, and of the ends of runs: a row for each sample.
+  Matrix features_of_targets(const SampleFeatures& features,
+                             const std::vector<int64_t>& samples) const;
+  Matrix features_of_ends(const SampleFeatures& features, const Runs& runs) const;
+  // How those of the ends change along directions, sums of columns with the weights of one row of
+  // `directions` each: for each sample direction after direction. `ends` are the features of the
+  // ends themselves.
+  Matrix feature_changes(const SampleFeatures& features, const Matrix& ends, const Runs& runs,
+                         const Columns& columns, const Matrix& directions) const;
+
  private:
   friend class StepwiseFit;
   using Work = std::function<void(Counts* counts, std::vector<LinearModel::Sample>& samples)>;
@@ -121,6 +139,7 @@ class Samples {
   std::vector<int64_t> numbers_of(const std::vector<int64_t>& rows) const;
   void weigh(const Array& mask);
   Array counting(const Array& x, const std::vector<int64_t>& rows) const;
+  Array measured(const Array& x) const;
   Array residual(const Array& x, const std::vector<int64_t>& rows) const;
   std::vector<Array> decoded_columns(const Array& columns, const Array& x,
                                      const std::vector<int64_t>& rows, const Array& r) const;
@@ -133,6 +152,9 @@ class Samples {
   void agree(Counts* counts, const std::function<void(Counts*)>& work) const;
   LinearModel linear_model(const std::vector<int64_t>& samples, Counts* counts,
                            const Work& work) const;
+  std::pair<Array, std::vector<double>> moved_along(const Array& y, const Array& columns,
+                                                    const Matrix& directions, size_t k) const;
+  Matrix gathered(const std::vector<int64_t>& samples, const std::function<Matrix()>& work) const;
 
   std::shared_ptr<const ArrayField> field_;
   const Arrays& arrays_;

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bespoke/distill/family.h"
+#include "bespoke/run/counts.h"
+#include "bespoke/run/samples.h"
+
+namespace bespoke {
+
+// What a solver is to have in common with the model's own samples.
+//   samples       each sample
+//   both          each sample, and the statistics of features: their mean and covariance
+//   distribution  the statistics, and hardly anything of each sample
+//   auto          both where features are given and evaluations are few, otherwise samples
+// Where evaluations are few no solver can follow each trajectory, and the nearest samples are
+// blurred: near one by one and wrong as a set.
+enum class Match { automatic, samples, both, distribution };
+std::string to_string(Match match);
+Match parse_match(const std::string& name);
+
+struct MatchOptions {
+  Match match = Match::automatic;
+  SampleFeatures features;  // where statistics are matched
+  // Whose statistics, solver's against model's from the same noise; null: the training samples.
+  // It must outlive the distillation.
+  const Samples* samples = nullptr;
+  double weight = 0;        // of the mean log error beside the statistics; 0 takes the match's own
+  int64_t iterations = 0;   // at most; 0 takes 4
+  double smoothing = 0.05;  // the floor under errors, of their geometric mean
+
+  bool has_statistics(int nfe) const;
+  // Throws a usage error that says what is wrong.
+  void validate() const;
+};
+
+// Where the matching of statistics has got to.
+struct MatchState {
+  std::vector<double> theta;
+  double damping = 0;     // 0: not started
+  int64_t iteration = 0;  // done
+  double floor = 0;       // under the mean square errors; 0: not known
+  bool is_over = false;   // another iteration gains next to nothing
+  // Of the start and of theta: |r|^2, and PSNR on the validation samples.
+  double first_distance = 0, distance = 0;
+  double first_psnr = 0, psnr = 0;
+  Counts counts;
+};
+
+// Gauss-Newton on |r|^2 + weight * mean log error. r is what the statistics of the solver's samples
+// miss those of the model's by, from the same noise, weighted so that |r|^2 is the Fréchet distance
+// of their standardised features in parts of the total variance (FeatureSpace::weights). Its
+// Jacobian is made of changed runs, as that of the samples, and of features along them: no gradient
+// of the model or of the features. Samples are looked at a batch at a time.
+class Matching {
+ public:
+  // Bad input where the samples are too few for so many features, or no feature says anything.
+  Matching(const Samples& samples, FamilyPtr family, const MatchOptions& options);
+  ~Matching();
+
+  // Moves state.theta once, from where the state says. Returns the objective before.
+  double iterate(MatchState& state, Counts* counts);
+
+  // The evaluations without which an iteration cannot be done.
+  int64_t least_cost() const;
+
+ private:
+  class Problem;
+  std::unique_ptr<Problem> problem_;
+};
+
+// The number of iterations at most.
+int64_t most_match_iterations(const MatchOptions& options);
+
+}  // namespace bespoke
