@@ -7,7 +7,7 @@ from typing import Any, Mapping, Optional, Sequence, Union
 from bespoke import _core
 from bespoke.arrays import Array
 from bespoke.field import Callback, GuidanceLike, ScheduleLike
-from bespoke.problem import Problem, Result, StartScale, checked_nfe
+from bespoke.problem import Features, Problem, Result, StartScale, checked_nfe
 from bespoke.progress import ProgressLike
 from bespoke.solver import Solver
 
@@ -60,6 +60,7 @@ def distill(field: Callback, noise: Array, nfe: int = 8, *, calls: Optional[int]
             start_scale: StartScale = "free", times: str = "free",
             starts: Optional[Sequence[Union[str, Solver]]] = None, iterations: int = 0,
             samples: int = 0, difference: float = 0.0, time_difference: float = 0.0,
+            match: str = "auto", features: Optional[Features] = None, match_weight: float = 0.0,
             peak: float = 2.0, name: Optional[str] = None, progress: ProgressLike = None) -> Result:
     """Finds a better solver than fit: from the fit on by Gauss-Newton, by plain calls alone.
 
@@ -82,6 +83,16 @@ def distill(field: Callback, noise: Array, nfe: int = 8, *, calls: Optional[int]
     time_difference  how far times are, of the smaller gap beside them; 0 takes 0.2, less beyond
                  eight evaluations.
 
+    match        what the solver has in common with the model's own samples: "samples" (each
+                 sample), "both" (and the mean and covariance of their features), "distribution"
+                 (hardly anything but these), or "auto": both up to four evaluations where features
+                 are given, otherwise samples. Statistics need a few hundred samples, and more than
+                 there are features.
+    features     features(samples) returns a row of numbers for each of some samples [count, ...],
+                 which are arrays of the field's library. For "both" and "distribution" they are
+                 plain numbers of a sample where none are given.
+    match_weight  of the mean log error of samples beside the statistics; 0 takes what suits match.
+
     Ctrl-C ends it with the best solver so far.
     """
     problem = Problem(field, noise, prediction=prediction, schedule=schedule,
@@ -89,7 +100,8 @@ def distill(field: Callback, noise: Array, nfe: int = 8, *, calls: Optional[int]
                       batch=batch, held_out=held_out, tolerance=_tolerance(tolerance, nfe), peak=peak)
     return problem.distill(nfe, calls=calls, network_calls=network_calls, method=method, start_scale=start_scale, times=times,
                            starts=starts, iterations=iterations, samples=samples,
-                           difference=difference, time_difference=time_difference, name=name,
+                           difference=difference, time_difference=time_difference, match=match,
+                           features=features, match_weight=match_weight, name=name,
                            progress=progress)
 
 

@@ -17,6 +17,7 @@ from bespoke.team import started_team
 from bespoke.trajectories import core_field, reference
 
 StartScale = Union[str, int]  # "free" or 1
+Features = Callable[[Array], Any]  # of samples [count, ...], a row of numbers for each
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,7 @@ class Problem:
                 network_calls: int = 0, method: str = "auto", start_scale: StartScale = "free", times: str = "free",
                 starts: Optional[Sequence[Union[str, Solver]]] = None, iterations: int = 0,
                 samples: int = 0, difference: float = 0.0, time_difference: float = 0.0,
+                match: str = "auto", features: Optional[Features] = None, match_weight: float = 0.0,
                 name: Optional[str] = None, progress: ProgressLike = None) -> Result:
         """As bespoke.distill; `calls` includes those for the model's own samples."""
         options = self._options(0 if network_calls else nfe, method, start_scale, times,
@@ -86,6 +88,9 @@ class Problem:
         options.batch = int(samples)
         options.time_difference = float(time_difference)
         options.difference = float(difference)
+        options.match, options.match_weight = match, float(match_weight)
+        if features is not None or match in ("both", "distribution"):
+            options.set_features(self._asked_features(features))
         for start in starts or []:
             solver = start if isinstance(start, Solver) else Solver.named(
                 start, nfe, schedule=self.field.schedule, prediction=self.field.prediction)
@@ -93,6 +98,21 @@ class Problem:
         search = _Search(self, options, name)
         search.budget = calls
         return search.run(progress)
+
+    def _asked_features(self, features: Optional[Features]) -> Callable[[Array], Any]:
+        """Features as the core asks for them: a row of float64 for each sample."""
+        arrays, shape = self.field.arrays, tuple(self.noise.shape[1:])
+
+        def plain(samples: Array) -> Any:
+            return _core.plain_features(arrays.to_numpy(samples).reshape(samples.shape[0], -1),
+                                        shape)
+
+        def asked(samples: Array) -> Any:
+            assert features is not None
+            found = features(samples)
+            return arrays.to_numpy(found) if arrays.owns(found) else found
+
+        return plain if features is None else asked
 
     def samples(self, shown: Progress) -> "Tuple[_core.Samples, _core.Samples]":
         """The first samples to learn from, the last to measure by."""

@@ -32,7 +32,7 @@ DirectOptions match_differences() {
 }
 
 double weight_for(const MatchOptions& options) {
-  constexpr double kBoth = 0.05, kDistribution = 0.005;
+  constexpr double kBoth = 0.3, kDistribution = 0.03;
   if (options.weight > 0) return options.weight;
   return options.match == Match::distribution ? kDistribution : kBoth;
 }
@@ -156,9 +156,10 @@ class Matching::Problem {
   // Statistics are weighted for the solver an iteration begins with.
   void begin(MatchState& state) {
     weights_ = space_.weights(standing_->statistics);
-    standing_->objective = objective_of(*standing_);
     state.distance = distance_of(*standing_);
     if (state.iteration == 0) state.first_distance = state.distance;
+    paired_weight_ = weight_for(options_) * state.first_distance;
+    standing_->objective = objective_of(*standing_);
   }
 
   // What the statistics miss those of the model's samples by, weighted.
@@ -175,7 +176,7 @@ class Matching::Problem {
   }
 
   double objective_of(const Standing& standing) const {
-    return distance_of(standing) + weight_for(options_) * standing.loss;
+    return distance_of(standing) + paired_weight_ * standing.loss;
   }
 
   Standing measure(const std::vector<double>& theta, double& floor, Counts* counts) const {
@@ -244,11 +245,10 @@ class Matching::Problem {
   // The slope of the sum, of both of its terms.
   Slope joined(const Matrix& statistics, const LinearModelSlope& paired,
                const Matrix& family_jacobian) const {
-    const double weight = weight_for(options_);
     Slope slope{transposed_product(family_jacobian, paired.gradient),
                 congruence(paired.curvature, family_jacobian)};
-    for (double& value : slope.gradient) value *= weight;
-    for (double& value : slope.curvature.values) value *= weight;
+    for (double& value : slope.gradient) value *= paired_weight_;
+    for (double& value : slope.curvature.values) value *= paired_weight_;
     const std::vector<double> gradient = transposed_product(statistics, residual_of(*standing_));
     for (size_t i = 0; i < gradient.size(); ++i) slope.gradient[i] += 2 * gradient[i];
     for (size_t row = 0; row < statistics.rows; ++row) {
@@ -280,6 +280,7 @@ class Matching::Problem {
   FeatureSpace space_;
   std::vector<double> wanted_;   // statistics of the model's own samples
   std::vector<double> weights_;  // of statistics
+  double paired_weight_ = 0;     // of the mean log error
   std::optional<Standing> standing_;
 };
 
