@@ -6,7 +6,7 @@
 
 Prints a table of PSNR for each: a network that comes with the sources and a UNet2DModel in a
 DDPMPipeline, an SD3Transformer2DModel in a StableDiffusion3Pipeline. Each scheduler of diffusers
-has the better of its spacings of steps.
+has the best of its spacings of steps, DPM++ and UniPC with either of their last sigmas.
 """
 
 import argparse
@@ -42,7 +42,7 @@ class EmbeddedNetwork(torch.nn.Module):
 class DdpmPipeline:
     """The DDPMPipeline and how it is called."""
 
-    spacings = ("linspace", "trailing")
+    spacings = ("linspace", "trailing", "leading")
 
     def __init__(self, network, name, prediction):
         self.name = name
@@ -84,7 +84,10 @@ class DdpmPipeline:
         return {"DDIM": made("DDIMScheduler", set_alpha_to_one=True),
                 "DPM++(2M)": made("DPMSolverMultistepScheduler"),
                 "DPM++(2M) Karras": made("DPMSolverMultistepScheduler", use_karras_sigmas=True),
+                "DPM++(2M), sigma_min": made("DPMSolverMultistepScheduler",
+                                             final_sigmas_type="sigma_min"),
                 "UniPC": made("UniPCMultistepScheduler"),
+                "UniPC, sigma_min": made("UniPCMultistepScheduler", final_sigmas_type="sigma_min"),
                 "Euler": made("EulerDiscreteScheduler")}
 
     def reference(self):

@@ -10,6 +10,7 @@
 
 #include "bespoke/distill/adam.h"
 #include "bespoke/distill/coefficients.h"
+#include "bespoke/run/canonical_samples.h"
 #include "bespoke/run/plain_arrays.h"
 #include "bespoke/run/reference.h"
 #include "bespoke/run/samples.h"
@@ -49,6 +50,7 @@ struct PlainSamplesOptions {
   int64_t trajectories = -1;  // known of the first so many; -1: of all
   double x1_factor = 1;       // what the model's samples are said to be, of what they are
   EvaluationOptions samples = {};
+  bool canonical = false;  // in canonical coordinates, as packages ask
 };
 
 // Samples of a mixture in plain arrays: targets by the classical Runge-Kutta method, trajectories
@@ -74,8 +76,11 @@ inline Samples plain_samples(const PlainMixture& mixture, const SchedulePtr& sch
   const auto field =
       plain_field(mixture_function(mixture, schedule, Prediction::velocity, options.flaws),
                   Prediction::velocity, schedule);
-  return {field, start, bespoke::Array::of(PlainArray{x1.values, rows}), trajectories,
-          options.samples};
+  const auto target = bespoke::Array::of(PlainArray{x1.values, rows});
+  if (options.canonical) {
+    return canonical_samples(field, start, target, trajectories, options.samples);
+  }
+  return {field, start, target, trajectories, options.samples};
 }
 
 // The gradient of the loss in every coefficient by central differences of it.

@@ -11,9 +11,11 @@
 #include "bespoke/base/printable_lines.h"
 #include "bespoke/base/progress.h"
 #include "bespoke/base/text.h"
-#include "bespoke/measure/best_of_catalogue.h"
+#include "bespoke/distill/best_of_catalogue.h"
 #include "bespoke/measure/compare.h"
+#include "bespoke/model/fields.h"
 #include "bespoke/model/guidance.h"
+#include "bespoke/recipe/tensor_samples.h"
 #include "bespoke/report/table.h"
 #include "bespoke/sample/in_batches.h"
 #include "commands/commands.h"
@@ -146,12 +148,16 @@ Pairs selection_pairs(const CompareCommandOptions& options, const OpenModel& ope
 void add_best(const CompareCommandOptions& options, const OpenModel& open,
               const std::vector<int64_t>& nfes, Contenders& contenders) {
   const Pairs pairs = selection_pairs(options, open);
-  const ModelPtr model = guided(open, pairs.conditions);
+  TensorSamplesOptions side_by_side;
+  side_by_side.device_batch = options.model.batch;
+  side_by_side.joins_runs = true;
+  const Samples samples = tensor_samples(
+      std::make_shared<VelocityField>(guided(open, pairs.conditions)), pairs, side_by_side);
   for (const int64_t nfe : nfes) {
     Progress progress(fmt::format("best of the catalogue, {} NFE", nfe));
     const NamedSolver best = best_of_catalogue(
-        model, static_cast<int>(nfe), open.field(), pairs, options.model.batch,
-        [&](double done) { progress.update(done); }, team());
+        samples, static_cast<int>(nfe), open.field(), [&](double done) { progress.update(done); },
+        team());
     contenders.notes.push_back(fmt::format("{} at {} NFE is {}", kBest, nfe, best.name));
     contenders.solvers.push_back({kBest, best.solver});
   }

@@ -16,7 +16,6 @@
 #include "bespoke/io/tensor_file.h"
 #include "bespoke/io/wav.h"
 #include "bespoke/io/zip.h"
-#include "bespoke/measure/best_of_catalogue.h"
 #include "bespoke/measure/card_check.h"
 #include "bespoke/measure/compare.h"
 #include "bespoke/measure/features.h"

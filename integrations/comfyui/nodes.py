@@ -13,6 +13,8 @@ from .sampling import FittingSampler, LearningComfySampler, SolverSampler
 
 FOLDER = "bespoke_solvers"
 CATEGORY = "sampling/custom_sampling/bespoke"
+SAMPLER_TOOLTIPS = ("for SamplerCustom or SamplerCustomAdvanced",
+                    "where the solver evaluates the model; it takes these sigmas alone")
 
 folder_paths.add_model_folder_path(FOLDER, os.path.join(folder_paths.models_dir, FOLDER))
 
@@ -27,12 +29,15 @@ class LoadBespokeSolver:
     CATEGORY = CATEGORY
     RETURN_TYPES = ("SAMPLER", "SIGMAS")
     FUNCTION = "load"
+    DESCRIPTION = "Runs a solver that was found before, for the model that it was found for."
+    OUTPUT_TOOLTIPS = SAMPLER_TOOLTIPS
 
     @classmethod
     def INPUT_TYPES(cls):
         """The files, and which of a file's solvers."""
         return {"required": {
-            "file": (folder_paths.get_filename_list(FOLDER),),
+            "file": (folder_paths.get_filename_list(FOLDER),
+                     {"tooltip": f"a *.solver.json in models/{FOLDER}"}),
             "steps": ("INT", {"default": 0, "min": 0, "max": 1000,
                               "tooltip": "evaluations; 0 takes the file's only solver"})}}
 
@@ -59,7 +64,7 @@ class LearnBespokeSolver:
     def INPUT_TYPES(cls):
         """The model, and how many evaluations later images take."""
         return {"required": {
-            "model": ("MODEL",),
+            "model": ("MODEL", {"tooltip": "the model that SamplerCustom gets too"}),
             "steps": ("INT", {"default": 8, "min": 2, "max": 50,
                               "tooltip": "evaluations of every image after the first ones"})}}
 
@@ -79,7 +84,8 @@ _FIT_INPUTS = {
     "calls": ("INT", {"default": 0, "min": 0, "max": 1000000,
                       "tooltip": "evaluations to spend in all; 0 fits alone, which is enough "
                                  "for sixteen samples"}),
-    "fit_seed": ("INT", {"default": 0, "min": 0, "max": 0xffffffffffffffff}),
+    "fit_seed": ("INT", {"default": 0, "min": 0, "max": 0xffffffffffffffff,
+                         "tooltip": "of the noise to learn from"}),
     "save_as": ("STRING", {"default": "", "tooltip": "a name in models/bespoke_solvers; empty "
                                                      "keeps the solver in this workflow alone"})}
 
@@ -113,6 +119,10 @@ class _FitNode:
     RETURN_NAMES = ("SAMPLER", "SIGMAS", "report")
     FUNCTION = "fit"
     OUTPUT_NODE = True
+    DESCRIPTION = ("Finds a solver for the model with its prompts and guidance, by evaluations of "
+                   "it alone. It runs once for the same inputs.")
+    OUTPUT_TOOLTIPS = (*SAMPLER_TOOLTIPS, "how near it comes to the model's own images, and what "
+                                          "it took")
 
 
 class FitBespokeSolver(_FitNode):

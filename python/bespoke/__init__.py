@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from bespoke.learning import Quality
     from bespoke.learning_scheduler import accelerate
     from bespoke.methods import distill, fit
-    from bespoke.problem import Problem, Result
+    from bespoke.problem import Problem
+    from bespoke.results import Result, Results
     from bespoke.sampler import Sampler
     from bespoke.saving import save_solvers
     from bespoke.starting_noise import noise
@@ -38,7 +39,7 @@ _HOME = {
     "DivergedError": "errors", "Error": "errors",
     "Export": "exporting", "ExportError": "exporting", "export_model": "exporting",
     "distill": "methods", "fit": "methods",
-    "Problem": "problem", "Result": "problem",
+    "Problem": "problem", "Result": "results", "Results": "results",
     "Quality": "learning", "Sampler": "sampler", "accelerate": "learning_scheduler",
     "noise": "starting_noise",
     "save_solvers": "saving",
@@ -48,7 +49,7 @@ _HOME = {
 
 __all__ = ["Comparison", "ComparisonRow", "DiffusersFlux", "DiffusersSD3", "DiffusersSDXL",
            "DiffusersUNet", "DivergedError", "Error", "Export", "ExportError", "LoweredSolver",
-           "Problem", "Quality", "Result", "Sampler", "Schedule", "Solver", "accelerate",
+           "Problem", "Quality", "Result", "Results", "Sampler", "Schedule", "Solver", "accelerate",
            "catalogue", "compare", "distill", "export_model", "fit", "grids", "noise",
            "save_solvers", "schedules"]
 
@@ -62,4 +63,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> List[str]:
-    return sorted({*globals(), *__all__})
+    return sorted([*__all__, "__version__"])

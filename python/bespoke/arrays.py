@@ -86,6 +86,10 @@ class Arrays(ABC):
         """Some samples after others."""
 
     @abstractmethod
+    def beside(self, parts: Sequence[Array]) -> Array:
+        """The numbers of each sample behind those of the part before: [samples, numbers]."""
+
+    @abstractmethod
     def choose(self, mask: Sequence[bool], yes: Array, no: Array) -> Array:
         """Sample by sample one or the other."""
 
@@ -102,6 +106,20 @@ class Arrays(ABC):
     @abstractmethod
     def largest(self, x: Array, y: Array) -> Array:
         """max(|x|, |y|), number by number."""
+
+    @abstractmethod
+    def clamp(self, x: Array, least: Any, most: Any) -> Array:
+        """x between two numbers, or two arrays that go with it."""
+
+    @abstractmethod
+    def magnitude_quantiles(self, x: Array, quantile: float) -> Array:
+        """Of each sample's magnitudes, linear between the two nearest: [samples, 1, ...]."""
+
+    def weighed(self, x: Array, weights: Array) -> Array:
+        """x times the weights; where they have fewer rows they begin anew."""
+        rows = self.count(weights)
+        folded = x.reshape((self.count(x) // rows, rows, -1))
+        return (folded * self.cast(weights, x).reshape((1, rows, -1))).reshape(x.shape)
 
     @abstractmethod
     def matrix(self, x: Array) -> Array:
@@ -196,7 +214,9 @@ class NumPyArrays(Arrays):
         self.xp = xp
 
     def owns(self, x: object) -> bool:
-        return isinstance(x, np.ndarray) and x.dtype.kind == "f"
+        # A mask would be dropped on the way, and so would the digits of longer types.
+        plain = isinstance(x, np.ndarray) and not isinstance(x, np.ma.MaskedArray)
+        return plain and x.dtype.kind == "f" and x.dtype.itemsize <= 8
 
     def epsilon(self, x: Array) -> float:
         return float(np.finfo(x.dtype).eps)
@@ -225,6 +245,9 @@ class NumPyArrays(Arrays):
     def concatenate(self, parts: Sequence[Array]) -> Array:
         return self.xp.concatenate(list(parts))
 
+    def beside(self, parts: Sequence[Array]) -> Array:
+        return self.xp.concatenate(list(parts), axis=1)
+
     def choose(self, mask: Sequence[bool], yes: Array, no: Array) -> Array:
         shape = (-1,) + (1,) * (len(yes.shape) - 1)
         return self.xp.where(np.asarray(mask).reshape(shape), yes, no)
@@ -234,6 +257,14 @@ class NumPyArrays(Arrays):
 
     def largest(self, x: Array, y: Array) -> Array:
         return self.xp.maximum(self.xp.abs(x), self.xp.abs(y))
+
+    def clamp(self, x: Array, least: Any, most: Any) -> Array:
+        return self.xp.clip(x, least, most)
+
+    def magnitude_quantiles(self, x: Array, quantile: float) -> Array:
+        rows = self.xp.abs(x).reshape((x.shape[0], -1))
+        found = self.xp.quantile(rows, quantile, axis=1)
+        return self.cast(found, x).reshape((-1,) + (1,) * (len(x.shape) - 1))
 
     def matrix(self, x: Array) -> Array:
         return self.wide(x).reshape((x.shape[0], -1))
@@ -327,6 +358,9 @@ class TorchArrays(Arrays):
     def concatenate(self, parts: Sequence[Array]) -> Array:
         return self.torch.cat(list(parts))
 
+    def beside(self, parts: Sequence[Array]) -> Array:
+        return self.torch.cat(list(parts), 1)
+
     def choose(self, mask: Sequence[bool], yes: Array, no: Array) -> Array:
         shape = (-1,) + (1,) * (yes.dim() - 1)
         return self.torch.where(self.torch.tensor(list(mask), device=yes.device).reshape(shape),
@@ -337,6 +371,17 @@ class TorchArrays(Arrays):
 
     def largest(self, x: Array, y: Array) -> Array:
         return self.torch.maximum(x.abs(), y.abs())
+
+    def clamp(self, x: Array, least: Any, most: Any) -> Array:
+        return self.torch.clamp(x, least, most)
+
+    def magnitude_quantiles(self, x: Array, quantile: float) -> Array:
+        # By a sort: quantile() refuses samples of many numbers.
+        rows = x.abs().reshape((x.shape[0], -1)).sort(1).values
+        place = quantile * (rows.shape[1] - 1)
+        below = int(place)
+        low, high = rows[:, below], rows[:, min(below + 1, rows.shape[1] - 1)]
+        return (low + (place - below) * (high - low)).reshape((-1,) + (1,) * (x.dim() - 1))
 
     def matrix(self, x: Array) -> Array:
         return self.wide(x).reshape((x.shape[0], -1))
@@ -381,4 +426,5 @@ def arrays_of(x: object, what: str) -> Arrays:
             return arrays
     kind = getattr(x, "dtype", None)
     found = type(x).__name__ if kind is None else f"{type(x).__name__} of {kind}"
-    raise Error(f"{what} must be a floating-point array of NumPy, PyTorch or JAX, found {found}")
+    raise Error(f"{what} must be an array of NumPy, PyTorch or JAX in float64 or narrower, without a "
+                f"mask, found {found}")

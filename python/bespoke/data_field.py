@@ -3,36 +3,18 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Dict, Generator, NamedTuple, Optional
+from typing import Any, Generator, NamedTuple, Optional
 
 import numpy as np
 
+from bespoke.arrays import NumPyArrays
+from bespoke.clip import Clip
 from bespoke.errors import Error
 from bespoke.plain_core import Affine, data_from, parse_prediction, safe_time
 from bespoke.schedule import PlainSchedule
 from bespoke.stepwise import Wanted
 
 _MARGIN = 1e-3  # how near to pure noise or data a network's output is trusted
-
-
-class Clip(NamedTuple):
-    """What is done to every data prediction: to [-most, most], or by dynamic thresholding."""
-
-    most: float
-    ratio: Optional[float] = None  # of the numbers that a threshold is to hold
-
-    def __call__(self, data: np.ndarray) -> np.ndarray:
-        if self.ratio is None:
-            return np.clip(data, -self.most, self.most)
-        rows = np.abs(data.reshape(len(data), -1))
-        held = np.clip(np.quantile(rows, self.ratio, axis=1), 1.0, self.most)
-        held = held.reshape((-1,) + (1,) * (data.ndim - 1))
-        return np.clip(data, -held, held) / held
-
-    def describe(self) -> Dict[str, float]:
-        """As configs keep it."""
-        return {"most": self.most} if self.ratio is None else {"most": self.most,
-                                                               "ratio": self.ratio}
 
 
 class DataField(NamedTuple):
@@ -66,7 +48,9 @@ class DataField(NamedTuple):
         """The data prediction, clipped where it is to be."""
         of_state, of_output = self.factors(t)
         found = of_output * output if of_state == 0 else of_state * x + of_output * output
-        return found if self.clip is None or not np.isfinite(found).all() else self.clip(found)
+        if self.clip is None or not np.isfinite(found).all():
+            return found
+        return self.clip.on(NumPyArrays(), found)
 
 
 class Conversation:

@@ -18,9 +18,10 @@ from diffusers import SchedulerMixin  # a name of this module: from_pretrained l
 from diffusers.configuration_utils import register_to_config
 from diffusers.schedulers.scheduling_utils import KarrasDiffusionSchedulers, SchedulerOutput
 
-from bespoke.data_field import Clip, DataField, to_numpy
+from bespoke.clip import Clip, ClipLike
+from bespoke.data_field import DataField, to_numpy
 from bespoke.errors import Error
-from bespoke.problem import Result
+from bespoke.results import Result
 from bespoke.solver import LoweredSolver, Schedule, Solver
 
 SolverLike = Union[Solver, Result, str, "os.PathLike[str]"]
@@ -99,8 +100,8 @@ class FromNoise:
 class BespokeScheduler(FromNoise, SchedulerMixin, ConfigMixin):
     """Runs the solver of `num_inference_steps` evaluations out of those it holds.
 
-    `clip` is what the network's own sampler does to data predictions: {"most": 1.0}, or, with
-    "ratio", dynamic thresholding.
+    Data predictions are clipped as the solvers say, or as `clip` does: [least, most], or dynamic
+    thresholding, {"quantile": 0.995, "cap": 1.0}.
 
     The next state is made of the noise and the outputs so far, not of the state that comes back, so
     what edits states on the way is refused: callbacks that do, inpainting, strength < 1.
@@ -117,7 +118,7 @@ class BespokeScheduler(FromNoise, SchedulerMixin, ConfigMixin):
                  max_shift: float = 1.15, base_image_seq_len: int = 256,
                  max_image_seq_len: int = 4096,
                  guidance_range: Optional[List[float]] = None,
-                 clip: Optional[Dict[str, float]] = None) -> None:
+                 clip: Any = None) -> None:
         held = [Solver.parse(json.dumps(solver)) for solver in solvers or []]
         self._solvers = {solver.nfe: solver for solver in held}
         if len(self._solvers) < len(held):
@@ -139,12 +140,13 @@ class BespokeScheduler(FromNoise, SchedulerMixin, ConfigMixin):
     def from_solvers(cls, solvers: Union[SolverLike, Sequence[SolverLike]], scheduler: Any = None,
                      prediction_type: Optional[str] = None,
                      guidance_range: Optional[Sequence[float]] = None,
-                     clip: Optional[Dict[str, float]] = None) -> "BespokeScheduler":
+                     clip: ClipLike = None) -> "BespokeScheduler":
         """From Solvers, Results or files of one or several, in the place of a pipeline's scheduler.
 
         `scheduler` is the one it replaces, or its config: what the network predicts and how it
         counts time are taken from it, and kept for the way back. `guidance_range` is the least and
-        the largest guidance_scale to run with, where it is not to be what the solvers say.
+        the largest guidance_scale to run with, where it is not to be what the solvers say; `clip`
+        what is done to data predictions, where they do not say it.
         """
         if isinstance(solvers, (Solver, Result, str, os.PathLike)):
             solvers = [solvers]
@@ -155,10 +157,11 @@ class BespokeScheduler(FromNoise, SchedulerMixin, ConfigMixin):
         config = {key: value for key, value in config.items()
                   if REFUSED_KEYS.get(key, value) == value}
         kind = prediction_type or _prediction_type(held, config)
+        own = Clip.of(clip)
         found = cls.from_config(config, solvers=[json.loads(solver.to_json()) for solver in held],
                                 prediction_type=kind,
                                 guidance_range=guidance_range and [*map(float, guidance_range)],
-                                clip=clip)
+                                clip=None if own is None else own.describe())
         for solver in held:
             found._check(solver)
         return found
@@ -194,9 +197,11 @@ class BespokeScheduler(FromNoise, SchedulerMixin, ConfigMixin):
         self._check(solver)
         self._check_guidance(solver, guidance_of_caller())
         kind = PREDICTIONS[self._kind(solver)]
-        if self.config.clip:
+        clip = Clip.of(self.config.clip) or solver.clip
+        self._data = None
+        if clip is not None:
             sign = -1.0 if kind == "velocity" else 1.0
-            self._data = DataField.of(solver.schedule, kind, Clip(**self.config.clip), sign)
+            self._data = DataField.of(solver.schedule, kind, clip, sign)
             kind = "data"
         lowered = solver.lower(kind)
         self._lowered = lowered
@@ -349,6 +354,16 @@ def _prediction_type(solvers: List[Solver], config: Mapping[str, Any]) -> str:
     return names[solvers[0].prediction]
 
 
+def ends_without_signal(config: Any) -> bool:
+    """Whether the betas of this config are rescaled so; a noise prediction is refused then."""
+    if not config.get("rescale_betas_zero_snr"):
+        return False
+    if (config.get("prediction_type") or "epsilon") == "epsilon":
+        raise Error("the pipeline's schedule ends without signal (rescale_betas_zero_snr), where "
+                    "its network's noise prediction does not determine the data")
+    return True
+
+
 def _levels(schedule: Any) -> Optional[int]:
     description = schedule.describe()
     if description["name"] == "table":
@@ -361,6 +376,9 @@ def network_time(schedule: Any, t: float, levels: int) -> float:
     if schedule.name == "fm-ot":
         return levels * (1 - t)
     own = _levels(schedule)
+    if {"start", "end", "denoise"} & set(schedule.describe()):
+        raise Error(f"pipelines run whole paths, and the solver's is a part of one, "
+                    f"{schedule.describe()}")
     if own is None:
         raise Error("networks of diffusers do not count time as the schedule "
                     f"{schedule.name} does; solvers for fm-ot, the ddpm schedules and tables of "

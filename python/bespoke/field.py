@@ -9,7 +9,9 @@ import numpy as np
 
 from bespoke import _core
 from bespoke.arrays import Array, Arrays, arrays_of
+from bespoke.clip import Clip, ClipLike
 from bespoke.errors import Error
+from bespoke.structure import Structure
 
 Callback = Callable[..., Array]
 ScheduleLike = Union["_core.Schedule", str, Mapping[str, Any]]
@@ -34,24 +36,39 @@ def guidance_of(guidance: GuidanceLike) -> "_core.Guidance":
 class Field:
     """What a callable predicts, asked for velocities, some samples at a time.
 
+    On a part of a path the callables are told the times of the whole one.
+
     Samples are known by their numbers in `noise`, so that each gets its own conditions whatever
     else is in its batch. All calls are counted, in single samples: `evaluations` of the guided
     field, `calls` of the callables, of which a guided evaluation takes two.
+
+    Samples of several arrays (Structure) are joined to one, `noise`, and split for the callables.
+    `network_prediction` is what the callable predicts. Where data predictions are clipped, the
+    field's own `prediction` is the clipped data.
     """
 
-    def __init__(self, function: Callback, noise: Array, *, prediction: str = "velocity",
+    def __init__(self, function: Callback, noise: Any, *, prediction: str = "velocity",
                  schedule: ScheduleLike = "fm-ot", conditions: Optional[Mapping[str, Any]] = None,
                  guidance: GuidanceLike = 0.0, unconditional: Optional[Callback] = None,
-                 batch: Optional[int] = None) -> None:
+                 batch: Optional[int] = None, clip: ClipLike = None) -> None:
         if not callable(function):
             raise Error(f"field must be a callable u(t, x), found {type(function).__name__}")
+        self.structure = Structure.of(noise, "noise")
+        if self.structure is not None:
+            noise = self.structure.joined(noise, "noise")
+            function = self.structure.on_joined(function, "field")
+            if unconditional is not None:
+                unconditional = self.structure.on_joined(unconditional, "unconditional")
+        self.noise = noise
         self.arrays: Arrays = arrays_of(noise, "noise")
         if len(noise.shape) < 2 or 0 in noise.shape:
             raise Error("noise must have samples along its first axis and numbers along others, "
                         f"found shape {tuple(noise.shape)}")
         if batch is not None and (isinstance(batch, bool) or int(batch) != batch or batch < 1):
             raise Error(f"batch must be a whole number of samples, at least 1, found {batch!r}")
-        self.prediction: str = _core.parse_prediction(prediction)
+        self.network_prediction: str = _core.parse_prediction(prediction)
+        self.clip = Clip.of(clip)
+        self.prediction: str = self.network_prediction if self.clip is None else "data"
         self.schedule = schedule_of(schedule)
         self.guidance = guidance_of(guidance)
         if not self.guidance.is_zero and unconditional is None:
@@ -64,9 +81,14 @@ class Field:
         self.epsilon = self.arrays.epsilon(noise)  # of the least precise array seen
         self._function = function
         self._unconditional = unconditional
-        self._conditions = _checked_conditions(conditions or {}, int(noise.shape[0]))
+        self.conditions = _checked_conditions(conditions or {}, int(noise.shape[0]))
         self.example = noise[:1]  # of the type and device that the callable is given
         self._conversion = _core.Conversion(self.prediction, self.schedule, self.epsilon)
+        self._to_data = _core.Conversion(self.network_prediction, self.schedule, self.epsilon)
+
+    def as_given(self, x: Array) -> Any:
+        """States in the arrays that the noise was given in."""
+        return x if self.structure is None else self.structure.split(x)
 
     # Velocities
 
@@ -104,8 +126,18 @@ class Field:
     # Calls
 
     def output(self, x: Array, times: Sequence[float], samples: Sequence[int]) -> Array:
-        """What the callable predicts, guided; in micro-batches."""
+        """The field's prediction: what the callable predicts, guided, or the clipped data."""
         times = _each(times, x)
+        if self.clip is None:
+            return self.network(x, times, samples)
+        safe, states, outputs = self._to_data.data(times)
+        found, wide = self.arrays.wide(self.network(x, safe, samples)), self.arrays.wide(x)
+        data = (wide * self.arrays.per_sample(states, wide)
+                + found * self.arrays.per_sample(outputs, wide))
+        return self.arrays.cast(self.clip.on(self.arrays, data), self.arrays.state(x))
+
+    def network(self, x: Array, times: Sequence[float], samples: Sequence[int]) -> Array:
+        """What the callable predicts, guided; in micro-batches."""
         parts = []
         for rows in even_parts(len(samples), self.batch or len(samples)):
             parts.append(self._guided(x[rows], list(times[rows]), list(samples[rows])))
@@ -117,6 +149,9 @@ class Field:
         """What it predicts without guidance, and how that differs without conditions."""
         if self._unconditional is None:
             raise Error("a solver with built-in guidance needs unconditional=, the second callable")
+        if self.clip is not None:
+            raise Error("a solver that guides itself cannot run on a clipped model: what is clipped "
+                        "is the guided prediction; take one without network_calls")
         times = _each(times, x)
         given, differences = [], []
         for rows in even_parts(len(samples), self.batch or len(samples)):
@@ -131,7 +166,7 @@ class Field:
 
     def _conditional(self, x: Array, times: List[float], samples: List[int]) -> Array:
         conditions = {name: _take(values, samples)
-                      for name, values in self._conditions.items()}
+                      for name, values in self.conditions.items()}
         return self._call(self._function, "field", x, times, conditions)
 
     def _guided(self, x: Array, times: List[float], samples: List[int]) -> Array:
@@ -150,7 +185,8 @@ class Field:
         with self.arrays.no_grad():
             # A copy: what the callable writes into its x must not reach the states of a run.
             given = self.arrays.copy(self.arrays.cast(x, self.example))
-            f = function(self.arrays.numbers(times, self.example), given, **conditions)
+            own = [self.schedule.trained_time(t) for t in times]
+            f = function(self.arrays.numbers(own, self.example), given, **conditions)
             if not self.arrays.owns(f):
                 raise Error(f"{name} must return a floating-point array of {self.arrays.name}, as "
                             f"the noise is, found {type(f).__name__}")

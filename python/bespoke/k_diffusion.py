@@ -56,7 +56,10 @@ def sample_bespoke(model: Callable[..., Array], x: Array, sigmas: Any,
             if callback is not None:
                 callback({"x": given, "i": i, "sigma": sigma, "sigma_hat": sigma,
                           "denoised": denoised})
-            slopes.append((state - arrays.cast(denoised, state)) * (1 / sigma))
+            data = arrays.cast(denoised, state)
+            if solver.clip is not None:
+                data = solver.clip.on(arrays, data)
+            slopes.append((state - data) * (1 / sigma))
             state = arrays.combine([lowered.a[i], *lowered.b[i]], [start, *slopes], start)
             if not arrays.is_finite(state):
                 raise DivergedError(f"the state is not finite after step {i + 1} of {solver.nfe} "

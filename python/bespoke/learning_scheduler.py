@@ -23,9 +23,11 @@ from diffusers import SchedulerMixin  # a name of this module: from_pretrained l
 from diffusers.configuration_utils import register_to_config
 from diffusers.schedulers.scheduling_utils import KarrasDiffusionSchedulers, SchedulerOutput
 
-from bespoke.data_field import Clip, Conversation, DataField, to_numpy, usual_peak
-from bespoke.diffusers import (PREDICTIONS, BespokeScheduler, FromNoise, default_count, guidance_of_caller,
-                               network_time, our_time, own_part)
+from bespoke.clip import Clip
+from bespoke.data_field import Conversation, DataField, to_numpy, usual_peak
+from bespoke.diffusers import (PREDICTIONS, BespokeScheduler, FromNoise, default_count,
+                               ends_without_signal, guidance_of_caller, network_time, our_time,
+                               own_part)
 from bespoke.errors import Error
 from bespoke.learning import MOST_SAMPLES, REFERENCE, Learner, Quality, Rounding, checked_steps
 from bespoke.sampler import learnt_line, lesson_line, nearest, solver_of, told
@@ -148,11 +150,10 @@ class LearningScheduler(FromNoise, SchedulerMixin, ConfigMixin):
         guidance = pupil.seen.guidance
         solvers = [solver_of(learnt, self._field, learnt.quality(pupil.peak))
                    for learnt in pupil.learner.learnt.values()]
-        clip = self._field.clip
         config = {key: value for key, value in self.config.items() if key not in OWN_KEYS}
         return BespokeScheduler.from_solvers(
             solvers, config, guidance_range=None if guidance is None else
-            (guidance - SERVED, guidance + SERVED), clip=None if clip is None else clip.describe())
+            (guidance - SERVED, guidance + SERVED))
 
     def save_pretrained(self, *arguments: Any, **keywords: Any) -> Any:
         """Saves what was learnt, which loads as a BespokeScheduler."""
@@ -317,11 +318,7 @@ def _field_of(config: Any) -> DataField:
     if kind not in PREDICTIONS:
         raise Error(f"the pipeline's prediction_type is {kind!r}; known are "
                     f"{', '.join(PREDICTIONS)}")
-    clip = None
-    if config.thresholding:
-        clip = Clip(float(config.sample_max_value), float(config.dynamic_thresholding_ratio))
-    elif config.clip_sample:
-        clip = Clip(float(config.clip_sample_range))
+    clip = Clip.of_diffusers(config)
     if flow:
         return DataField.of("fm-ot", "velocity", clip, sign=-1.0)
     return DataField.of(_discrete(config), PREDICTIONS[kind], clip)
@@ -329,17 +326,15 @@ def _field_of(config: Any) -> DataField:
 
 def _discrete(config: Any) -> Dict[str, Any]:
     levels = int(config.num_train_timesteps)
-    if config.rescale_betas_zero_snr:
-        raise Error("the pipeline's schedule ends without signal (rescale_betas_zero_snr), where "
-                    "its network's output does not determine the data")
+    zero_snr = ends_without_signal(config)
     if config.trained_betas is not None:
         alphas = np.cumprod(1 - np.asarray(config.trained_betas, dtype=np.float64))
-        return {"name": "table", "alphas_cumprod": alphas.tolist()}
+        return {"name": "table", "alphas_cumprod": alphas.tolist(), "zero_terminal_snr": zero_snr}
     if config.beta_schedule not in DISCRETE:
         raise Error(f"the pipeline's beta_schedule is {config.beta_schedule!r}; known are "
                     f"{', '.join(DISCRETE)}")
     name = DISCRETE[config.beta_schedule]
     if name == "ddpm-cosine":
-        return {"name": name, "steps": levels}
+        return {"name": name, "steps": levels, "zero_terminal_snr": zero_snr}
     return {"name": name, "steps": levels, "beta_start": config.beta_start,
-            "beta_end": config.beta_end}
+            "beta_end": config.beta_end, "zero_terminal_snr": zero_snr}

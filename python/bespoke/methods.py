@@ -5,28 +5,34 @@ from __future__ import annotations
 from typing import Any, Mapping, Optional, Sequence, Union
 
 from bespoke import _core
-from bespoke.arrays import Array
+from bespoke.clip import ClipLike
 from bespoke.field import Callback, GuidanceLike, ScheduleLike
-from bespoke.problem import Features, Problem, Result, StartScale, checked_nfe
+from bespoke.problem import Features, Problem, StartScale
 from bespoke.progress import ProgressLike
+from bespoke.results import Evaluations, checked_nfes
 from bespoke.solver import Solver
 
 
-def fit(field: Callback, noise: Array, nfe: int = 8, *, prediction: str = "velocity",
+def fit(field: Callback, noise: Any, nfe: Evaluations = 8, *, prediction: str = "velocity",
         schedule: ScheduleLike = "fm-ot", conditions: Optional[Mapping[str, Any]] = None,
         guidance: GuidanceLike = 0.0, unconditional: Optional[Callback] = None,
         batch: Optional[int] = None, held_out: Optional[int] = None, tolerance: Optional[float] = None,
-        start_scale: StartScale = "free", times: str = "free", peak: float = 2.0,
-        name: Optional[str] = None, progress: ProgressLike = None) -> Result:
+        start_scale: StartScale = "free", times: Optional[str] = None, peak: float = 2.0,
+        clip: ClipLike = None, error_mask: Any = None, name: Optional[str] = None,
+        progress: ProgressLike = None) -> Any:
     """Fits a solver of nfe evaluations to the model's own trajectories, in closed form.
+
+    Returns a Result. For several nfe, (4, 6, 8), it returns Results, whose solvers learn from the
+    same samples and can be saved as one file.
 
     field(t, x) is any callable: times t [count], 0 at the noise and 1 at the data, and states x
     [count, ...]. It returns an array like x, what `prediction` says. No gradients are asked for.
 
     noise        [samples, ...], what samples start from: standard normal, times the schedule's
                  source_std. Sixteen are enough. The field is called with arrays of its library,
-                 type and device; states are kept in float32 or wider.
-    prediction   velocity, noise, data, v or edm.
+                 type and device; states are kept in float32 or wider. A dict or a tuple of arrays
+                 where a sample has several parts; the field then gets and returns such.
+    prediction   velocity, noise, data, v, edm or score.
     schedule     the model's path: "fm-ot", "vp:B=20,b=0.1", a dict or a Schedule.
     conditions   an array or a list with an entry per sample for each name. The field gets those of
                  the samples it is called with, as keyword arguments.
@@ -41,27 +47,36 @@ def fit(field: Callback, noise: Array, nfe: int = 8, *, prediction: str = "veloc
                  3e-6.
     start_scale  "free", or 1 where whoever runs the solver takes the noise as it is.
     times        "free", or as whoever runs the solver rounds them: "integer", "integer:LEVELS" (to
-                 levels of noise, 1000 of them) or "bf16" (1000 (1 - t), to bfloat16).
+                 levels of noise, 1000 of them) or "bf16" (1000 (1 - t), to bfloat16). Where it is
+                 not given: "integer:LEVELS" if the field is seen to round its times, else "free".
     peak         the peak-to-peak range of the data, for PSNR.
+    clip         what the model's own sampler does to data predictions at every step: True for
+                 [-1, 1], R for [-R, R], [least, most], or {"quantile": 0.995, "cap": 1.5} for
+                 dynamic thresholding. The field stays the network's own prediction.
+    error_mask   which numbers of a sample count in errors, fits and PSNR: an array of ones and
+                 zeros [samples, ...], axes left out at the end or for all samples; or the name of
+                 a condition, or "not NAME" for its zeros.
     progress     None shows it on terminals and in notebooks; True, False, or a function that is
                  told what is being done and the calls so far.
     """
     problem = Problem(field, noise, prediction=prediction, schedule=schedule,
                       conditions=conditions, guidance=guidance, unconditional=unconditional,
-                      batch=batch, held_out=held_out, tolerance=_tolerance(tolerance, nfe), peak=peak)
+                      batch=batch, held_out=held_out, tolerance=_tolerance(tolerance, nfe), peak=peak,
+                      clip=clip, error_mask=error_mask)
     return problem.fit(nfe, start_scale=start_scale, times=times, name=name, progress=progress)
 
 
-def distill(field: Callback, noise: Array, nfe: int = 8, *, calls: Optional[int] = None,
+def distill(field: Callback, noise: Any, nfe: Evaluations = 8, *, calls: Optional[int] = None,
             network_calls: int = 0, prediction: str = "velocity", schedule: ScheduleLike = "fm-ot",
             conditions: Optional[Mapping[str, Any]] = None, guidance: GuidanceLike = 0.0,
             unconditional: Optional[Callback] = None, batch: Optional[int] = None,
             held_out: Optional[int] = None, tolerance: Optional[float] = None, method: str = "auto",
-            start_scale: StartScale = "free", times: str = "free",
+            start_scale: StartScale = "free", times: Optional[str] = None,
             starts: Optional[Sequence[Union[str, Solver]]] = None, iterations: int = 0,
             samples: int = 0, difference: float = 0.0, time_difference: float = 0.0,
             match: str = "auto", features: Optional[Features] = None, match_weight: float = 0.0,
-            peak: float = 2.0, name: Optional[str] = None, progress: ProgressLike = None) -> Result:
+            peak: float = 2.0, clip: ClipLike = None, error_mask: Any = None,
+            name: Optional[str] = None, progress: ProgressLike = None) -> Any:
     """Finds a better solver than fit: from the fit on by Gauss-Newton, by plain calls alone.
 
     As fit, and:
@@ -97,7 +112,8 @@ def distill(field: Callback, noise: Array, nfe: int = 8, *, calls: Optional[int]
     """
     problem = Problem(field, noise, prediction=prediction, schedule=schedule,
                       conditions=conditions, guidance=guidance, unconditional=unconditional,
-                      batch=batch, held_out=held_out, tolerance=_tolerance(tolerance, nfe), peak=peak)
+                      batch=batch, held_out=held_out, tolerance=_tolerance(tolerance, nfe), peak=peak,
+                      clip=clip, error_mask=error_mask)
     return problem.distill(nfe, calls=calls, network_calls=network_calls, method=method, start_scale=start_scale, times=times,
                            starts=starts, iterations=iterations, samples=samples,
                            difference=difference, time_difference=time_difference, match=match,
@@ -105,5 +121,5 @@ def distill(field: Callback, noise: Array, nfe: int = 8, *, calls: Optional[int]
                            progress=progress)
 
 
-def _tolerance(given: Optional[float], nfe: int) -> float:
-    return _core.usual_tolerance(checked_nfe(nfe)) if given is None else given
+def _tolerance(given: Optional[float], nfe: Evaluations) -> float:
+    return _core.usual_tolerance(checked_nfes(nfe)[-1]) if given is None else given

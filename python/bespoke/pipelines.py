@@ -16,10 +16,12 @@ from diffusers import ConfigMixin, SchedulerMixin
 from diffusers.configuration_utils import register_to_config
 from diffusers.schedulers.scheduling_utils import SchedulerOutput
 
-from bespoke.diffusers import (PREDICTIONS, BespokeScheduler, guidance_of_caller, network_time,
-                               own_part)
+from bespoke.clip import Clip
+from bespoke.diffusers import (PREDICTIONS, BespokeScheduler, ends_without_signal,
+                               guidance_of_caller, network_time, own_part)
 from bespoke.errors import Error
-from bespoke.problem import Problem, Result, StartScale
+from bespoke.problem import Problem, StartScale
+from bespoke.results import Evaluations, Results, checked_nfes
 from bespoke.progress import ProgressLike
 from bespoke.solver import Schedule
 from bespoke.starting_noise import noise as starting_noise
@@ -205,12 +207,12 @@ class PipelineField:
 
 
 def fit_pipeline(pipe: Any, prompts: Optional[Sequence[str]] = None,
-                 num_inference_steps: Union[int, Sequence[int]] = (4, 6, 8), *,
+                 num_inference_steps: Evaluations = (4, 6, 8), *,
                  samples: int = 16, calls: Optional[int] = None, seed: int = 0,
                  conditions: Optional[Mapping[str, Sequence[Any]]] = None,
                  start_scale: Optional[StartScale] = None, times: str = "free",
                  held_out: Optional[int] = None, tolerance: float = 1e-3,
-                 progress: ProgressLike = None, **arguments: Any) -> List[Result]:
+                 progress: ProgressLike = None, **arguments: Any) -> Results:
     """Finds solvers for a pipeline by its own calls, and sets pipe.scheduler to hold them.
 
     prompts      taken in turn for the samples; none for pipelines without a prompt.
@@ -237,13 +239,11 @@ def fit_pipeline(pipe: Any, prompts: Optional[Sequence[str]] = None,
     field = PipelineField(pipe, schedule, given, arguments)
     try:
         problem = _problem(field, schedule, samples, seed, held_out, tolerance)
-        counts = [num_inference_steps] if isinstance(num_inference_steps, int) else list(
-            num_inference_steps)
+        counts = checked_nfes(num_inference_steps)
         scale = start_scale or ("free" if field.oracle.scale_was_read else 1)
-        results = [problem.distill(count, calls=calls, start_scale=scale, times=times,
-                                   progress=progress) if calls else
-                   problem.fit(count, start_scale=scale, times=times, progress=progress)
-                   for count in counts]
+        options = {"start_scale": scale, "times": times, "progress": progress}
+        results = (problem.distill(counts, calls=calls, **options) if calls else
+                   problem.fit(counts, **options))
     finally:
         field.close()
     guidance = field.oracle.guidance_scale
@@ -258,13 +258,12 @@ def schedule_of_pipeline(scheduler: Any) -> Schedule:
     betas = config.get("beta_schedule")
     if betas is None and ("shift" in config or "use_dynamic_shifting" in config):
         return Schedule("fm-ot")
-    if config.get("rescale_betas_zero_snr"):
-        raise Error("the pipeline's schedule ends without signal (rescale_betas_zero_snr), where "
-                    "its network's output does not determine the data")
+    zero_snr = ends_without_signal(config)
     names = {"linear": "ddpm-linear", "scaled_linear": "ddpm-scaled-linear"}
     if betas in names and config.get("trained_betas") is None:
         return Schedule({"name": names[betas], "steps": int(config["num_train_timesteps"]),
-                         "beta_start": config["beta_start"], "beta_end": config["beta_end"]})
+                         "beta_start": config["beta_start"], "beta_end": config["beta_end"],
+                         "zero_terminal_snr": zero_snr})
     alphas = getattr(scheduler, "alphas_cumprod", None)
     if alphas is None:
         raise Error(f"{type(scheduler).__name__} does not say which noise its network was trained "
@@ -286,7 +285,7 @@ def _problem(field: PipelineField, schedule: Schedule, samples: int, seed: int,
                     f"{', '.join(PREDICTIONS)}")
     problem = Problem(field, noise, prediction=PREDICTIONS[kind], schedule=schedule,
                       conditions={"number": list(range(samples))}, held_out=held_out,
-                      tolerance=tolerance)
+                      tolerance=tolerance, clip=Clip.of_diffusers(field.before.config))
     problem.together = True  # a pipeline has one time for all its samples
     problem.extra_calls = lambda: field.begun
     return problem

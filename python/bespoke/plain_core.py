@@ -17,6 +17,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
+from bespoke.clip import Clip
 from bespoke.errors import Error
 from bespoke.schedule import DEFAULTS, PlainSchedule as Schedule, Point
 
@@ -126,6 +127,7 @@ def safe_margin(epsilon: float) -> float:
 
 def safe_time(prediction: str, schedule: Schedule, t: float, margin: float) -> float:
     """t, or a time a hair inside where the output determines the data and the noise."""
+    t = min(t, schedule.last_time)
     here = schedule.point(t)
     if prediction in ("noise", "score") and here.alpha < margin * here.sigma:
         return max(t, schedule.time_at_log_snr(math.log(margin)))
@@ -158,6 +160,14 @@ class Conversion:
         for t in times:
             safe = safe_velocity_time(self._prediction, self._schedule, t, self._margin)
             rows.append((safe, 1.0, *velocity_from(self._prediction, self._schedule.point(safe))))
+        return tuple(list(column) for column in zip(*rows))
+
+    def data(self, times: Sequence[float]) -> Tuple[List[float], ...]:
+        """Of each time: the time to call at, and the two factors of the data prediction."""
+        rows = []
+        for t in times:
+            safe = safe_time(self._prediction, self._schedule, t, self._margin)
+            rows.append((safe, *data_from(self._prediction, self._schedule.point(safe))))
         return tuple(list(column) for column in zip(*rows))
 
 
@@ -310,6 +320,7 @@ class SolverFile:
         self.schedule = schedule
         self.guidance = guidance
         self.time: Optional[Dict[str, Any]] = None
+        self.clip: Any = None  # as describe() says it
         self._common: Dict[str, Any] = {}
         self._filed = [(solver, dict(provenance))]
 
@@ -357,6 +368,12 @@ class SolverFile:
             raise Error(f"{self.name} has no solver of {nfe} evaluations; it has {there}")
         return self._holding(self.name, chosen)
 
+    def with_clip(self, clip: Any) -> "SolverFile":
+        """The same of a field whose data predictions are clipped so, or not (None)."""
+        other = self._holding(self.name, self._filed)
+        other.clip = clip
+        return other
+
     @staticmethod
     def joined(name: str, files: Sequence["SolverFile"]) -> "SolverFile":
         """The solvers of some files of one field."""
@@ -381,7 +398,8 @@ class SolverFile:
 
     def _holding(self, name: str, filed: List[Tuple[NsSolver, Dict[str, Any]]]) -> "SolverFile":
         other = SolverFile(name, filed[0][0], self.prediction, self.schedule, self.guidance, {})
-        other.time, other._common, other._filed = self.time, dict(self._common), list(filed)
+        other.time, other.clip = self.time, self.clip
+        other._common, other._filed = dict(self._common), list(filed)
         return other
 
     def _document(self) -> Dict[str, Any]:
@@ -389,6 +407,8 @@ class SolverFile:
                  "guidance": self.guidance.describe()}
         if self.time is not None:
             field["time"] = self.time
+        if self.clip is not None:
+            field["clip"] = self.clip
         solvers = []
         for solver, own in self._filed:
             entry: Dict[str, Any] = {"nfe": solver.nfe, "start_scale": solver.start_scale,
@@ -435,10 +455,12 @@ def _read_document(document: Any) -> SolverFile:
         raise Error("solvers must be in rising order of nfe, each once, found "
                     f"{', '.join(map(str, nfes))}")
     field = _object(document, "field")
-    _check_keys(field, {"prediction", "schedule"}, {"guidance", "time"}, "field")
+    _check_keys(field, {"prediction", "schedule"}, {"guidance", "time", "clip"}, "field")
     file = SolverFile(str(document["name"]), filed[0][0], field["prediction"],
                       Schedule(field["schedule"]), Guidance(field.get("guidance", 0.0)), {})
     file.time = field.get("time")
+    clip = Clip.of(field.get("clip"))
+    file.clip = None if clip is None else clip.describe()
     file._common, file._filed = _object(document, "provenance"), filed
     return file
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from typing import TYPE_CHECKING, Any, Optional, Sequence
 
 import numpy as np
@@ -57,6 +58,19 @@ def plot_comparison(comparison: "Comparison", axes: Any = None) -> Any:
     axis.grid(True, color="0.9")
     axis.legend()
     return axis.figure
+
+
+def chart_svg(comparison: "Comparison") -> str:
+    """The chart as SVG for a page, or nothing where matplotlib is not installed."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        return ""
+    figure = Figure(figsize=(7, 4.5), constrained_layout=True)
+    plot_comparison(comparison, figure.subplots())
+    text = io.StringIO()
+    figure.savefig(text, format="svg")
+    return text.getvalue()[text.getvalue().index("<svg"):]
 
 
 def _axes(count: int, given: Optional[Sequence[Any]]) -> Sequence[Any]:

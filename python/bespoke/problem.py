@@ -3,44 +3,23 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from bespoke import _core
 from bespoke.arrays import Array
-from bespoke.errors import Error
+from bespoke.clip import ClipLike
+from bespoke.error_mask import error_mask_of, mask_of_samples
+from bespoke.errors import DivergedError, Error
 from bespoke.field import Callback, Field, GuidanceLike, ScheduleLike
+from bespoke.field_trial import levels_of_time
 from bespoke.progress import Progress, ProgressLike, open_progress
+from bespoke.results import Evaluations, Result, checked_nfe, for_each_nfe
 from bespoke.solver import Solver
 from bespoke.team import started_team
 from bespoke.trajectories import core_field, reference
 
 StartScale = Union[str, int]  # "free" or 1
 Features = Callable[[Array], Any]  # of samples [count, ...], a row of numbers for each
-
-
-@dataclass(frozen=True)
-class Result:
-    """A solver and what it took to find it. PSNR is in decibels."""
-
-    solver: Solver
-    psnr: float  # on the held-out samples, on all where none were; NaN where interrupted before
-    training_psnr: float  # on the others; NaN where it was not measured
-    initial_psnr: float  # before direct, on the held-out samples
-    start: str  # what direct started from
-    iterations: int
-    calls: int  # of the model, in single samples, those for its own samples included
-    reference_calls: int
-    seconds: float
-    ending: str  # converged, iterations, forwards, interrupted or diverged
-    note: str  # what a reader should know, or empty
-
-    def __str__(self) -> str:
-        text = (f"{self.solver.nfe} evaluations reach {self.psnr:.2f} dB, in {self.calls:,} calls "
-                f"of the model ({self.reference_calls:,} for its own samples) and "
-                f"{self.seconds:.1f} s")
-        return f"{text}; {self.note}" if self.note else text
 
 
 class Problem:
@@ -52,60 +31,76 @@ class Problem:
     The arguments are those of bespoke.fit.
     """
 
-    def __init__(self, field: Callback, noise: Array, *, prediction: str = "velocity",
+    def __init__(self, field: Callback, noise: Any, *, prediction: str = "velocity",
                  schedule: ScheduleLike = "fm-ot", conditions: Optional[Mapping[str, Any]] = None,
                  guidance: GuidanceLike = 0.0, unconditional: Optional[Callback] = None,
                  batch: Optional[int] = None, held_out: Optional[int] = None,
-                 tolerance: float = 1e-5, peak: float = 2.0) -> None:
+                 tolerance: float = 1e-5, peak: float = 2.0, clip: ClipLike = None,
+                 error_mask: Any = None) -> None:
         self.field = Field(field, noise, prediction=prediction, schedule=schedule,
                            conditions=conditions, guidance=guidance, unconditional=unconditional,
-                           batch=batch)
-        self.noise = noise
-        self.count = int(noise.shape[0])
+                           batch=batch, clip=clip)
+        self.noise = self.field.noise
+        self.error_mask = error_mask_of(error_mask, self.noise, self.field.arrays,
+                                        self.field.conditions, self.field.structure)
+        self.count = int(self.noise.shape[0])
         self.held_out = _held_out(held_out, self.count)
         self.tolerance = float(tolerance)
         self.peak = float(peak)
         self.together = False  # whether the field takes one time for all its samples
         self.extra_calls: Callable[[], int] = lambda: 0  # that the field makes unasked, so far
         self.reference_calls = 0
+        self.left_out = ""  # a sentence on samples that are not finite, once they are drawn
         self._samples: Optional[Tuple[_core.Samples, _core.Samples]] = None
+        self._levels: Optional[int] = None
+        self._was_tried = False
 
-    def fit(self, nfe: int = 8, *, start_scale: StartScale = "free", times: str = "free",
-            name: Optional[str] = None, progress: ProgressLike = None) -> Result:
-        """As bespoke.fit."""
-        return _Search(self, self._options(nfe, "fit", start_scale, times), name).run(progress)
+    def fit(self, nfe: Evaluations = 8, *, start_scale: StartScale = "free", times: Optional[str] = None,
+            name: Optional[str] = None, progress: ProgressLike = None) -> Any:
+        """As bespoke.fit: a Result, or Results where nfe is a list."""
+        def found(count: int) -> Result:
+            search = _Search(self, self._options(count, "fit", start_scale, times), name)
+            search.chooses_times = times is None
+            search.unit_start_scale = str(start_scale) == "1"
+            return search.run(progress)
+        return for_each_nfe(found, nfe)
 
-    def distill(self, nfe: int = 8, *, calls: Optional[int] = None,
-                network_calls: int = 0, method: str = "auto", start_scale: StartScale = "free", times: str = "free",
-                starts: Optional[Sequence[Union[str, Solver]]] = None, iterations: int = 0,
-                samples: int = 0, difference: float = 0.0, time_difference: float = 0.0,
-                match: str = "auto", features: Optional[Features] = None, match_weight: float = 0.0,
-                name: Optional[str] = None, progress: ProgressLike = None) -> Result:
+    def distill(self, nfe: Evaluations = 8, *, calls: Optional[int] = None,
+                network_calls: int = 0, method: str = "auto", start_scale: StartScale = "free",
+                times: Optional[str] = None, starts: Optional[Sequence[Union[str, Solver]]] = None,
+                iterations: int = 0, samples: int = 0, difference: float = 0.0,
+                time_difference: float = 0.0, match: str = "auto",
+                features: Optional[Features] = None, match_weight: float = 0.0,
+                name: Optional[str] = None, progress: ProgressLike = None) -> Any:
         """As bespoke.distill; `calls` includes those for the model's own samples."""
-        options = self._options(0 if network_calls else nfe, method, start_scale, times,
-                                network_calls)
-        options.iterations = int(iterations)
-        options.batch = int(samples)
-        options.time_difference = float(time_difference)
-        options.difference = float(difference)
-        options.match, options.match_weight = match, float(match_weight)
-        if features is not None or match in ("both", "distribution"):
-            options.set_features(self._asked_features(features))
-        for start in starts or []:
-            solver = start if isinstance(start, Solver) else Solver.named(
-                start, nfe, schedule=self.field.schedule, prediction=self.field.prediction)
-            options.add_start(solver.name, solver.core)
-        search = _Search(self, options, name)
-        search.budget = calls
-        return search.run(progress)
+        def found(count: int) -> Result:
+            options = self._options(0 if network_calls else count, method, start_scale, times,
+                                    network_calls)
+            options.iterations = int(iterations)
+            options.batch = int(samples)
+            options.time_difference = float(time_difference)
+            options.difference = float(difference)
+            options.match, options.match_weight = match, float(match_weight)
+            if features is not None or match in ("both", "distribution"):
+                options.set_features(self._asked_features(features))
+            for start in starts or []:
+                solver = start if isinstance(start, Solver) else Solver.named(
+                    start, count, schedule=self.field.schedule, prediction=self.field.network_prediction)
+                options.add_start(solver.name, solver.core)
+            search = _Search(self, options, name)
+            search.budget = calls
+            search.chooses_times = times is None
+            search.unit_start_scale = str(start_scale) == "1"
+            return search.run(progress)
+        return for_each_nfe(found, nfe)
 
     def _asked_features(self, features: Optional[Features]) -> Callable[[Array], Any]:
         """Features as the core asks for them: a row of float64 for each sample."""
-        arrays, shape = self.field.arrays, tuple(self.noise.shape[1:])
+        arrays = self.field.arrays
 
         def plain(samples: Array) -> Any:
-            return _core.plain_features(arrays.to_numpy(samples).reshape(samples.shape[0], -1),
-                                        shape)
+            count, *shape = samples.shape
+            return _core.plain_features(arrays.to_numpy(samples).reshape(count, -1), shape)
 
         def asked(samples: Array) -> Any:
             assert features is not None
@@ -117,9 +112,21 @@ class Problem:
     def samples(self, shown: Progress) -> "Tuple[_core.Samples, _core.Samples]":
         """The first samples to learn from, the last to measure by."""
         if self._samples is None:
+            self.levels()
             self._samples = self._draw(shown)
             self.reference_calls = self.calls
         return self._samples
+
+    def levels(self) -> Optional[int]:
+        """Levels of noise that the field tells apart; None where its times are not rounded.
+
+        A field that answers the same call differently is refused. Fields that take one time for a
+        whole batch are not tried.
+        """
+        if not self._was_tried and not self.together:
+            self._levels = levels_of_time(self.field, self.noise)
+        self._was_tried = True
+        return self._levels
 
     @property
     def calls(self) -> int:
@@ -127,35 +134,44 @@ class Problem:
         return self.field.calls + self.extra_calls()
 
     def _draw(self, shown: Progress) -> "Tuple[_core.Samples, _core.Samples]":
-        numbers = list(range(self.count))
-        learnt = numbers[:self.count - self.held_out]
         arrays = self.field.arrays
         shown.say("the model's own samples")
         truth = reference(
-            self.field, self.noise, numbers, self.tolerance, record=True, together=self.together,
+            self.field, self.noise, list(range(self.count)), self.tolerance, record=True,
+            together=self.together,
             on_progress=lambda done: shown.say(f"the model's own samples, {done:.0%}"))
+        self.left_out = truth.left_out(self.count)
 
         asked = core_field(self.field, None if self.together else started_team())
 
-        def part(chosen: List[int], trajectories: "Optional[_core.Trajectories]") -> "_core.Samples":
-            noise = arrays.take(arrays.state(self.noise), chosen)
-            return _core.Samples(asked, noise, arrays.cast(arrays.take(truth.x, chosen), noise),
-                                 trajectories, numbers=chosen, batch=self.field.batch or 0,
-                                 joins_runs=arrays.on_device(noise))
+        def part(rows: List[int], trajectories: "Optional[_core.Trajectories]") -> "_core.Samples":
+            numbers = [truth.samples[row] for row in rows]
+            noise = arrays.take(arrays.state(self.noise), numbers)
+            return _core.Samples(asked, noise, arrays.cast(arrays.take(truth.x, rows), noise),
+                                 trajectories, numbers=numbers, batch=self.field.batch or 0,
+                                 joins_runs=arrays.on_device(noise),
+                                 mask=mask_of_samples(arrays, self.error_mask, numbers))
 
+        first = self.count - self.held_out  # of those held out
+        learnt = [row for row, number in enumerate(truth.samples) if number < first]
+        if not learnt:
+            raise DivergedError("the model's own samples are not finite for any noise to learn "
+                                "from; check the model near t = 0 and t = 1")
+        measured = list(range(len(learnt), len(truth.samples)))
         training = part(learnt, truth.trajectories)
-        return training, part(numbers[len(learnt):], None) if self.held_out else training
+        return training, part(measured, None) if measured else training
 
-    def _options(self, nfe: int, method: str, start_scale: StartScale, times: str,
+    def _options(self, nfe: int, method: str, start_scale: StartScale, times: Optional[str],
                  network_calls: int = 0) -> "_core.DistillOptions":
-        options = _core.DistillOptions(nfe=checked_nfe(nfe), method=method, prediction=self.field.prediction,
+        options = _core.DistillOptions(nfe=checked_nfe(nfe), method=method,
+                                       prediction=self.field.network_prediction,
                                        schedule=self.field.schedule, guidance=self.field.guidance)
         options.network_calls = int(network_calls)
         options.peak = self.peak
         options.validate()
         if str(start_scale) not in ("free", "1"):
             raise Error(f"start_scale is \"free\" or 1, found {start_scale!r}")
-        options.constrain(str(start_scale) == "1", times)
+        options.constrain(str(start_scale) == "1", times or "free")
         return options
 
 
@@ -169,12 +185,17 @@ class _Search:
         self.options = options
         self.name = name
         self.budget: Optional[int] = None
+        self.chooses_times = False  # by how the field rounds its own
+        self.unit_start_scale = False
+        self.note = ""
 
     def run(self, progress: ProgressLike) -> Result:
         problem, began = self.problem, time.monotonic()
         with open_progress(progress) as shown:
             problem.field.on_calls = shown.add
             training, validation = problem.samples(shown)
+            if self.chooses_times and problem.levels() is not None:
+                self._round_times()
             before = problem.calls
             if self.budget is not None:
                 self.options.most_forwards = self._most_forwards(self.budget)
@@ -186,6 +207,12 @@ class _Search:
                                     _iteration_teller(shown))
         calls = problem.reference_calls + problem.calls - before
         return self._result(summary, calls, time.monotonic() - began)
+
+    def _round_times(self) -> None:
+        rule = f"integer:{self.problem.levels()}"
+        self.options.constrain(self.unit_start_scale, rule)
+        self.note = (f"the field rounds its times to {self.problem.levels()} levels of noise, and "
+                     f'so does the solver (times="{rule}")')
 
     def _most_forwards(self, budget: int) -> int:
         """What is left of the budget after the model's own samples, in evaluations."""
@@ -200,8 +227,8 @@ class _Search:
                       "made_by": f"bespoke-solvers {_core.__version__}",
                       "method": self.options.method, "samples": problem.count - problem.held_out,
                       "held_out": problem.held_out, "tolerance": problem.tolerance, "calls": calls}
-        solver = Solver.made(self.name or "bns", summary["solver"], field.prediction,
-                             field.schedule, field.guidance, provenance)
+        solver = Solver.made(self.name or "bns", summary["solver"], field.network_prediction,
+                             field.schedule, field.guidance, provenance, field.clip)
         return Result(solver=solver, psnr=summary["psnr"], training_psnr=summary["training_psnr"],
                       initial_psnr=summary["initial_psnr"], start=summary["start"],
                       iterations=summary["iterations"], calls=calls,
@@ -209,13 +236,16 @@ class _Search:
                       ending=summary["ending"], note=self._note(summary))
 
     def _note(self, summary: Dict[str, Any]) -> str:
+        return "; ".join(note for note in (self._ending_note(summary), self.problem.left_out) if note)
+
+    def _ending_note(self, summary: Dict[str, Any]) -> str:
         if summary["ending"] == "interrupted":
             return "interrupted: this is the best solver so far"
         if summary["message"]:
             return f"it diverged and this is the best before that ({summary['message']})"
         if self.budget is not None and summary["iterations"] == 0:
             return f"{self.budget:,} calls do not suffice for an iteration; this is the start"
-        return ""
+        return self.note
 
 
 def _iteration_teller(shown: Progress) -> Any:
@@ -223,14 +253,6 @@ def _iteration_teller(shown: Progress) -> Any:
         shown.say(f"iteration {iteration}, {best:.2f} dB")
         return True
     return tell
-
-
-def checked_nfe(nfe: Any) -> int:
-    """A number of evaluations, from what users give."""
-    if isinstance(nfe, bool) or not isinstance(nfe, Integral):
-        raise Error(f"nfe must be a whole number of evaluations, found {nfe!r}; a Problem finds a "
-                    "solver for each of several numbers, and save_solvers puts them into one file")
-    return int(nfe)
 
 
 def _held_out(held_out: Optional[int], count: int) -> int:

@@ -10,7 +10,8 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from bespoke import _core
-from bespoke.data_field import Clip, Conversation, DataField, like, to_numpy, usual_peak
+from bespoke.clip import Clip, ClipLike
+from bespoke.data_field import Conversation, DataField, like, to_numpy, usual_peak
 from bespoke.errors import Error
 from bespoke.learning import (MOST_SAMPLES, REFERENCE, Learner, Learnt, Quality, Rounding,
                               checked_steps, velocity_rows)
@@ -52,7 +53,8 @@ def solver_of(learnt: Learnt, field: DataField, quality: Quality, name: str = "l
                   "samples": learnt.samples, "psnr": quality.decibels, "psnr error": quality.error,
                   "psnr of": "samples not seen" if quality.measured else "parts left out"}
     return Solver.of(learnt.times, a, b, name=name, schedule=field.schedule.describe(),
-                     prediction=field.prediction, guidance=guidance, provenance=provenance)
+                     prediction=field.prediction, guidance=guidance, provenance=provenance,
+                     clip=field.clip)
 
 
 def lesson_line(learner: Learner, evaluations: int) -> str:
@@ -83,7 +85,7 @@ class Sampler:
     schedule     the model's path, as of bespoke.fit.
     steps        evaluations of later calls; several are all learnt from the same samples.
     prediction   velocity, noise, data, v or edm.
-    clip         the largest magnitude of data predictions, where the model's own sampler clips.
+    clip         what the model's own sampler does to data predictions, as of bespoke.fit.
     times        "free", "integer:LEVELS" or "bf16": how the network's times are rounded.
     reference    evaluations of the samples that it learns from.
     samples      at most so many to learn from; it ends sooner where more gain nothing.
@@ -96,14 +98,13 @@ class Sampler:
 
     def __init__(self, field: Callable[..., Any], schedule: Any = "fm-ot",
                  steps: Union[int, Sequence[int]] = 8, *, prediction: str = "velocity",
-                 clip: Optional[float] = None, times: str = "free", reference: int = REFERENCE,
+                 clip: ClipLike = None, times: str = "free", reference: int = REFERENCE,
                  samples: int = MOST_SAMPLES, peak: Optional[float] = None,
                  say: Say = None) -> None:
         if not callable(field):
             raise Error(f"field must be a callable u(t, x), found {type(field).__name__}")
         self._call = field
-        self._field = DataField.of(schedule, prediction, None if clip is None else
-                                   Clip(_positive(clip, "clip")))
+        self._field = DataField.of(schedule, prediction, Clip.of(clip))
         self._steps = checked_steps(steps)
         self._options: Dict[str, Any] = {"rounding": Rounding(times), "reference": reference,
                                          "samples": samples}
@@ -146,9 +147,6 @@ class Sampler:
     def solver(self, steps: Optional[int] = None) -> Solver:
         """What was learnt, for Solver.sample, exports and files."""
         learner, _ = self._known()
-        if self._field.clip is not None:
-            raise Error("the data predictions are clipped, which a solver file cannot say; keep "
-                        "the Sampler")
         return solver_of(learner.learnt[self._chosen(steps)], self._field, self.quality(steps))
 
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
@@ -179,7 +177,8 @@ class Sampler:
             while conversation.wanted is not None:
                 time = self._field.time(conversation.wanted.time)
                 state = like(conversation.wanted.state, noise)
-                times = like(np.full(len(noise), time), noise)
+                own = self._field.schedule.trained_time(time)
+                times = like(np.full(len(noise), own), noise)
                 output = self._call(times, state * 1, **conditions)  # a copy: fields may write it
                 if tuple(getattr(output, "shape", ())) != tuple(state.shape):
                     raise Error(f"field returned {_kind(output)} for states of shape "
@@ -193,12 +192,6 @@ class Sampler:
 def _kind(output: Any) -> str:
     shape = getattr(output, "shape", None)
     return type(output).__name__ if shape is None else f"an array of shape {tuple(shape)}"
-
-
-def _positive(value: float, what: str) -> float:
-    if not value > 0:
-        raise Error(f"{what} must be positive, found {value!r}")
-    return float(value)
 
 
 def _without_gradients(noise: Any) -> Any:

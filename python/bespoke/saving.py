@@ -7,7 +7,7 @@ from typing import Optional, Sequence, Union
 
 from bespoke import _core
 from bespoke.errors import Error
-from bespoke.problem import Result
+from bespoke.results import Result
 from bespoke.solver import PathLike, Solver
 
 
@@ -38,4 +38,4 @@ def joined(solvers: Sequence[Union[Solver, Result]],
 
 
 def _field(solver: Solver) -> object:
-    return solver.schedule.describe(), solver.prediction, solver.guidance
+    return solver.schedule.describe(), solver.prediction, solver.guidance, solver.clip

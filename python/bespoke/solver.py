@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 
 from bespoke import _core
 from bespoke.arrays import Array
+from bespoke.clip import Clip, ClipLike
 from bespoke.errors import Error
 from bespoke.field import (Callback, Field, GuidanceLike, ScheduleLike, guidance_of, schedule_of)
 from bespoke.plots import plot_solver
@@ -110,19 +111,19 @@ class Solver:
 
     @classmethod
     def named(cls, name: str, nfe: int = 8, *, schedule: ScheduleLike = "fm-ot",
-              prediction: str = "velocity") -> "Solver":
+              prediction: str = "velocity", clip: ClipLike = None) -> "Solver":
         """A method of the catalogue: NAME[/GRID][@SCHEDULE], such as "dpm++2m/karras"."""
-        return cls(_core.named_solver(name, nfe, schedule_of(schedule), prediction,
-                                      guidance_of(0.0)))
+        return cls(_clipped(_core.named_solver(name, nfe, schedule_of(schedule), prediction,
+                                               guidance_of(0.0)), clip))
 
     @classmethod
     def of(cls, times: List[float], a: List[float], b: List[List[float]], *,
            start_scale: float = 1.0, name: str = "solver", schedule: ScheduleLike = "fm-ot",
            prediction: str = "velocity", guidance: GuidanceLike = 0.0,
-           provenance: Optional[Mapping[str, Any]] = None) -> "Solver":
+           provenance: Optional[Mapping[str, Any]] = None, clip: ClipLike = None) -> "Solver":
         """A solver of your own numbers."""
         return cls.made(name, _core.NsSolver(times, a, b, start_scale), prediction,
-                        schedule_of(schedule), guidance_of(guidance), dict(provenance or {}))
+                        schedule_of(schedule), guidance_of(guidance), dict(provenance or {}), clip)
 
     @classmethod
     def from_times(cls, method: str, *, times: Optional[Sequence[float]] = None,
@@ -185,10 +186,11 @@ class Solver:
 
     @classmethod
     def made(cls, name: str, solver: "_core.NsSolver", prediction: str, schedule: Schedule,
-             guidance: "_core.Guidance", provenance: Dict[str, Any]) -> "Solver":
+             guidance: "_core.Guidance", provenance: Dict[str, Any],
+             clip: ClipLike = None) -> "Solver":
         """From the core's own solver."""
-        return cls(_core.SolverFile(name, solver, _core.parse_prediction(prediction), schedule,
-                                    guidance, provenance))
+        return cls(_clipped(_core.SolverFile(name, solver, _core.parse_prediction(prediction),
+                                             schedule, guidance, provenance), clip))
 
     def save(self, path: PathLike) -> None:
         """Writes a *.solver.json, atomically. Every number reads back exactly."""
@@ -249,6 +251,11 @@ class Solver:
         return self._file.time
 
     @property
+    def clip(self) -> Optional[Clip]:
+        """What is done to every data prediction; None where nothing is."""
+        return Clip.of(self._file.clip)
+
+    @property
     def provenance(self) -> Dict[str, Any]:
         """Where it came from."""
         return self._file.provenance
@@ -263,26 +270,35 @@ class Solver:
         """The numbers, as the compiled module has them."""
         return self._file.solver
 
-    def sample(self, field: Callback, noise: Array, *, prediction: Optional[str] = None,
+    def sample(self, field: Callback, noise: Any, *, prediction: Optional[str] = None,
                conditions: Optional[Mapping[str, Any]] = None, guidance: GuidanceLike = 0.0,
                unconditional: Optional[Callback] = None, batch: Optional[int] = None,
-               on_step: Optional[Callable[[int, float, Array], None]] = None) -> Array:
+               on_step: Optional[Callable[[int, float, Any], None]] = None) -> Any:
         """Draws samples from noise [count, ...] in nfe evaluations of field(t, x).
 
-        The field predicts what the solver is for, unless `prediction` says otherwise. `on_step`
-        is told the step, the time reached and the state there. See fit for the other arguments.
+        The field predicts what the solver is for, unless `prediction` says otherwise; its data
+        predictions are clipped where the solver's are. `on_step` is told the step, the time reached
+        and the state there. See fit for the other arguments.
         """
         made = Field(field, noise, prediction=prediction or self.prediction,
                      schedule=self.schedule, conditions=conditions, guidance=guidance,
-                     unconditional=unconditional, batch=batch)
-        run = run_solver(self.core, made, noise, range(int(noise.shape[0])), keep=False,
-                         on_step=on_step)
-        return run.x[-1]
+                     unconditional=unconditional, batch=batch, clip=self.clip)
+        tell = None if on_step is None else (
+            lambda step, time, x: on_step(step, time, made.as_given(x)))
+        run = run_solver(self.core, made, made.noise, range(int(made.noise.shape[0])), keep=False,
+                         on_step=tell)
+        return made.as_given(run.x[-1])
 
     def lower(self, prediction: Optional[str] = None, precision: str = "float32") -> LoweredSolver:
-        """The same solver on a network's raw outputs: no schedule is needed to run it."""
-        return LoweredSolver(*_core.lower(self.core, prediction or self.prediction,
-                                          self.schedule, _epsilon(precision)))
+        """The same solver on a network's raw outputs: no schedule is needed to run it.
+
+        One of a clipped model is on data predictions, which whoever runs it clips.
+        """
+        if self.clip is not None and prediction not in (None, "data"):
+            raise Error(f"solver {self.name} steps with {self.clip}, so it is lowered to data "
+                        f"predictions alone, and prediction is {prediction!r}")
+        kind = "data" if self.clip is not None else prediction or self.prediction
+        return LoweredSolver(*_core.lower(self.core, kind, self.schedule, _epsilon(precision)))
 
     def lower_to_sigmas(self, precision: str = "float32") -> LoweredSolver:
         """The same in the space of sigmas, as k-diffusion and ComfyUI have it."""
@@ -293,6 +309,9 @@ class Solver:
         """Its times and coefficients as a matplotlib figure; `axes` are two to draw into."""
         return plot_solver(self, axes)
 
+    def __reduce__(self) -> Any:
+        return Solver.parse, (self.to_json(),)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Solver) and self.to_json() == other.to_json()
 
@@ -302,6 +321,11 @@ class Solver:
     def __repr__(self) -> str:
         return (f"<Solver {self.name}: {self.nfe} evaluations, {self.schedule.name} path, "
                 f"{self.prediction} prediction>")
+
+
+def _clipped(file: "_core.SolverFile", clip: ClipLike) -> "_core.SolverFile":
+    found = Clip.of(clip)
+    return file if found is None else file.with_clip(found.describe())
 
 
 def _epsilon(precision: str) -> float:

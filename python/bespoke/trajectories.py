@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Callable, NamedTuple, Optional, Sequence
+from typing import Callable, List, NamedTuple, Optional, Sequence
 
 from bespoke import _core
 from bespoke.arrays import Array
@@ -13,9 +13,17 @@ from bespoke.team import Team, started_team
 class Reference(NamedTuple):
     """What the model draws from some noise."""
 
-    x: Array  # x(1), float64 where the device has it
-    trajectories: "Optional[_core.Trajectories]"
+    x: Array  # x(1) of the samples that are finite, float64 where the device has it
+    trajectories: "Optional[_core.Trajectories]"  # of the same
     evaluations: float  # a sample, on average
+    samples: List[int]  # their numbers
+
+    def left_out(self, count: int) -> str:
+        """A sentence on those that are not, of `count`; or nothing."""
+        missing = count - len(self.samples)
+        if not missing:
+            return ""
+        return (f"{missing} of {count} samples left out: the model's own are not finite there")
 
 
 def core_field(field: Field, team: Optional[Team] = None) -> "_core.Field":
@@ -29,11 +37,12 @@ def reference(field: Field, noise: Array, samples: Sequence[int], tolerance: flo
     """Integrates the field from t = 0 to 1, every sample with steps of its own.
 
     `together` gives all the same steps, by their mean error: for fields that take one time for a
-    whole batch. Where torch.distributed has been started, each process draws its share.
+    whole batch. Where torch.distributed has been started, each process draws its share. Samples
+    that are not finite are left out; more than half are an error.
     """
     team = None if together else started_team()
-    x, evaluations, trajectories = core_field(field, team).draw(
+    x, evaluations, trajectories, finite = core_field(field, team).draw(
         noise=field.arrays.state(noise), samples=list(samples), tolerance=tolerance, record=record,
         together=together, batch=field.batch or 0, on_progress=on_progress)
     return Reference(field.arrays.cast(x, field.arrays.wide(noise)), trajectories,
-                     sum(evaluations) / len(samples))
+                     sum(evaluations) / len(samples), [samples[row] for row in finite])

@@ -13,9 +13,28 @@ namespace bespoke::python {
 
 namespace py = pybind11;
 
-// Python cannot hold a pointer to const.
+// A schedule, or none of an object that Python allocated and never made.
+class MadeSchedule {
+ public:
+  MadeSchedule(SchedulePtr schedule) : schedule_(std::move(schedule)) {}  // NOLINT: as it is
+
+  operator const SchedulePtr&() const { return made(); }
+  const Schedule& operator*() const { return *made(); }
+  const Schedule* operator->() const { return made().get(); }
+
+ private:
+  const SchedulePtr& made() const;
+
+  SchedulePtr schedule_;
+};
+
+// Python cannot hold a pointer to const. What Schedule.__new__ allocates is zero, not what was
+// there before: __init__ may never be called.
 struct ScheduleHandle {
-  SchedulePtr schedule;
+  MadeSchedule schedule;
+
+  static void* operator new(size_t size);
+  static void operator delete(void* memory);
 };
 
 py::object to_python(const nlohmann::json& json);

@@ -34,8 +34,17 @@ py::object to_python(const nlohmann::json& json) {
 }
 
 nlohmann::json from_python(const py::object& value) {
-  const auto text = py::module_::import("json").attr("dumps")(value);
-  return nlohmann::json::parse(text.cast<std::string>());
+  try {
+    const auto text =
+        py::module_::import("json").attr("dumps")(value, py::arg("allow_nan") = false);
+    return nlohmann::json::parse(text.cast<std::string>());
+  } catch (py::error_already_set& error) {
+    if (!error.matches(PyExc_ValueError) && !error.matches(PyExc_TypeError)) throw;
+    throw bad_input(
+        "{} holds what a file cannot: numbers must be finite, all else text, lists "
+        "or dicts",
+        py::repr(value).cast<std::string>());
+  }
 }
 
 }  // namespace bespoke::python

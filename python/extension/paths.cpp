@@ -1,6 +1,8 @@
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
+#include <cstdlib>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,21 @@
 #include "bindings.h"
 
 namespace bespoke::python {
+
+namespace {}  // namespace
+
+const SchedulePtr& MadeSchedule::made() const {
+  if (!schedule_) throw usage_error("this Schedule was never made; call Schedule(name)");
+  return schedule_;
+}
+
+void* ScheduleHandle::operator new(size_t size) {
+  void* memory = std::calloc(1, size);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+void ScheduleHandle::operator delete(void* memory) { std::free(memory); }
 
 namespace {
 
@@ -28,12 +45,13 @@ py::object described(const ScheduleHandle& handle) {
 
 void bind_schedule(py::module_& module) {
   using Handle = ScheduleHandle;
-  py::class_<Handle>(module, "Schedule",
-                     "A noise schedule x_t = alpha x_1 + sigma noise on t in [0, 1], 0 = noise and "
-                     "1 = data.\n\nMade from a name (\"fm-ot\"), a name with its parameters "
-                     "(\"vp:B=20,b=0.1\"), a file of alphas_cumprod (\"table:FILE\") or a dict as "
-                     "describe() returns it. schedules() lists the names.")
-      .def(py::init(&schedule_from), py::arg("description"))
+  py::class_<Handle> schedule(
+      module, "Schedule",
+      "A noise schedule x_t = alpha x_1 + sigma noise on t in [0, 1], 0 = noise and "
+      "1 = data.\n\nMade from a name (\"fm-ot\"), a name with its parameters "
+      "(\"vp:B=20,b=0.1\"), a file of alphas_cumprod (\"table:FILE\") or a dict as "
+      "describe() returns it. schedules() lists the names.");
+  schedule.def(py::init(&schedule_from), py::arg("description"))
       .def_property_readonly("name", [](const Handle& h) { return h.schedule->name(); })
       .def_property_readonly(
           "source_std", [](const Handle& h) { return h.schedule->source_std(); },
@@ -50,6 +68,10 @@ void bind_schedule(py::module_& module) {
           "time_at_log_snr",
           [](const Handle& h, double value) { return h.schedule->time_at_lambda(value); },
           py::arg("log_snr"), "The time with this log-SNR, clipped to [0, 1].")
+      .def(
+          "trained_time",
+          [](const Handle& h, double t) { return h.schedule->trained_time(t).value; }, py::arg("t"),
+          "The time on the whole path, which networks count, of one on a part of it.")
       .def("__eq__",
            [](const Handle& left, const py::object& right) {
              return py::isinstance<Handle>(right) &&
@@ -59,6 +81,10 @@ void bind_schedule(py::module_& module) {
       .def("__repr__", [](const Handle& h) {
         return "Schedule(" + py::repr(described(h)).cast<std::string>() + ")";
       });
+  // Copies and pickles are made from the description.
+  schedule.def("__reduce__", [schedule](const Handle& h) {
+    return py::make_tuple(schedule, py::make_tuple(described(h)));
+  });
   module.def("schedules", [] {
     py::list rows;
     for (const auto& entry : schedule_registry()) {
@@ -116,16 +142,32 @@ class Conversion {
     return calls.tuple();
   }
 
+  // The time to call at, and the two factors of the data prediction.
+  py::tuple data(const Numbers& times) const {
+    Numbers safe, states, outputs;
+    for (const double t : times) {
+      const DataCall call = data_call(prediction_, *schedule_, t, margin_);
+      safe.push_back(call.time);
+      states.push_back(call.data.state);
+      outputs.push_back(call.data.output);
+    }
+    return py::make_tuple(safe, states, outputs);
+  }
+
  private:
   Prediction prediction_;
   SchedulePtr schedule_;
   double margin_;
 };
 
-py::array_t<double> normal_noise(uint64_t seed, uint64_t first, int64_t count, int64_t size) {
+py::array_t<double> normal_noise(int64_t seed, int64_t first, int64_t count, int64_t size) {
+  if (seed < 0 || first < 0) {
+    throw usage_error("seed and first must not be negative, found {} and {}", seed, first);
+  }
   py::array_t<double> noise({count, size});
   for (int64_t k = 0; k < count; ++k) {
-    fill_normal(seed, first + static_cast<uint64_t>(k), noise.mutable_data(k), size);
+    fill_normal(static_cast<uint64_t>(seed), static_cast<uint64_t>(first + k),
+                noise.mutable_data(k), size);
   }
   return noise;
 }
@@ -141,7 +183,8 @@ void bind_paths(py::module_& module) {
   py::class_<Conversion>(module, "Conversion")
       .def(py::init<std::string, ScheduleHandle, double>(), py::arg("prediction"),
            py::arg("schedule"), py::arg("epsilon"))
-      .def("velocity", &Conversion::velocity);
+      .def("velocity", &Conversion::velocity)
+      .def("data", &Conversion::data);
   module.def("normal_noise", &normal_noise);
   module.def("mean_psnr", &mean_psnr);
   module.def("mean_snr", &mean_snr);

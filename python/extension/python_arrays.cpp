@@ -62,6 +62,10 @@ class PythonArrays : public Arrays {
     return array("combine_per_sample", coefficients, objects_in(terms));
   }
 
+  Array weighed(const Array& x, const Array& weights) const override {
+    return array("weighed", object_of(x), object_of(weights));
+  }
+
   int64_t first_not_finite(const Array& x) const override {
     return asked<int64_t>("first_not_finite", object_of(x));
   }

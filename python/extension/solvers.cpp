@@ -53,18 +53,15 @@ SolverFile joined(std::string name, const std::vector<SolverFile>& files) {
   return all;
 }
 
-// A file of one solver, which Python can run: it steps with what the model returns, unclipped.
-SolverFile for_python(SolverFile file) {
-  if (file.field.clip) {
-    throw bad_input(
-        "{} is for a model whose sampler clips its data predictions ({}), which Solver does not "
-        "do; "
-        "clip in a field that predicts the data and take \"clip\" out of the file's field, or run "
-        "it "
-        "with bespoke sample",
-        file.name, to_string(*file.field.clip));
-  }
+// The same of a field whose data predictions are clipped so, as describe() says it, or not (None).
+SolverFile with_clip(SolverFile file, const py::object& clip) {
+  file.field.clip.reset();
+  if (!clip.is_none()) file.field.clip = clip_from_json(from_python(clip), "clip");
   return file;
+}
+
+py::object clip_of(const SolverFile& file) {
+  return file.field.clip ? to_python(describe(*file.field.clip)) : py::object(py::none());
 }
 
 // All that Python knows of the format of solver files.
@@ -86,9 +83,9 @@ void bind_solver_file(py::module_& module) {
       .def("text", [](const SolverFile& file) { return to_json_text(file); })
       .def_readonly("name", &SolverFile::name)
       .def_property_readonly("nfes", &SolverFile::nfes)
-      .def(
-          "only", [](const SolverFile& file, int nfe) { return for_python(file.only(nfe)); },
-          py::arg("nfe"))
+      .def("only", &SolverFile::only, py::arg("nfe"))
+      .def("with_clip", &with_clip, py::arg("clip"))
+      .def_property_readonly("clip", &clip_of)
       .def_static("joined", &joined, py::arg("name"), py::arg("files"))
       .def_property_readonly("solver", [](const SolverFile& file) { return file.at(); })
       .def_property_readonly(

@@ -31,7 +31,8 @@ class StartChoice {
   const Schedule& schedule() const { return *options_.field.schedule; }
 
   NamedSolver resolved(const std::string& name) const {
-    return {name, resolve_solver(SolverName::parse(name), family_.nfe(), options_.field).at()};
+    const std::string told = training_.coordinates() ? name + "@" + schedule().name() : name;
+    return {told, resolve_solver(SolverName::parse(name), family_.nfe(), options_.field).at()};
   }
 
   // The published recipe starts from these.

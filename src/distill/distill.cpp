@@ -12,6 +12,7 @@
 #include "bespoke/distill/budget.h"
 #include "bespoke/distill/optimiser.h"
 #include "bespoke/distill/patience.h"
+#include "bespoke/solver/translation.h"
 #include "chosen_starts.h"
 
 namespace bespoke {
@@ -317,16 +318,29 @@ DistillOptions with_shape(const Samples& training, const Samples& validation,
   return own;
 }
 
+// The options where solvers are told in other coordinates than the model's own.
+DistillOptions told_in(const CoordinatesPtr& coordinates, DistillOptions options) {
+  options.field.schedule = coordinates->canonical;
+  options.constraints.coordinates = coordinates;
+  if (!options.family) options.family = bns_family(options.nfe);
+  options.family = options.family->told_in(coordinates);
+  for (NamedSolver& start : options.starts) start.solver = to_canonical(start.solver, *coordinates);
+  return options;
+}
+
 }  // namespace
 
 DistillSummary distill(const Samples& training, const Samples& validation,
                        const DistillOptions& options, DistillState state,
                        const LossGradients* gradients) {
   options.validate();
-  const bool chooses_shape = options.network_calls != 0;
-  const DistillOptions own =
-      chooses_shape ? with_shape(training, validation, options, state) : options;
-  return Distillation(training, validation, gradients, own, std::move(state)).run();
+  const CoordinatesPtr& coordinates = training.coordinates();
+  DistillOptions own = coordinates ? told_in(coordinates, options) : options;
+  if (options.network_calls != 0) own = with_shape(training, validation, own, state);
+  DistillSummary summary =
+      Distillation(training, validation, gradients, own, std::move(state)).run();
+  if (coordinates) summary.solver = own.family->in_own_coordinates(summary.solver);
+  return summary;
 }
 
 }  // namespace bespoke

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "bespoke/base/error.h"
+#include "bespoke/solver/translation.h"
 #include "dual.h"
 
 namespace bespoke {
@@ -39,6 +40,22 @@ std::vector<T> times_from_logits(const T* logits, size_t count) {
   }
   times.push_back(T(1.0));
   return times;
+}
+
+// Of what the noise is multiplied by where the model's own start scale is 1, as a function of the
+// first time, with its derivative.
+ScaleTimePoint unit_start(const CoordinatesPtr& coordinates, double time) {
+  if (!coordinates) return {time, 1, 1, 0};
+  ScaleTimePoint at = coordinates->to_canonical->at(last_inside(*coordinates->canonical, time));
+  const double factor = coordinates->start_factor();
+  return {at.t, at.s / factor, at.t_dot, at.s_dot / factor};
+}
+double start_scale_at(const CoordinatesPtr& coordinates, double time) {
+  return unit_start(coordinates, time).s;
+}
+Dual start_scale_at(const CoordinatesPtr& coordinates, const Dual& time) {
+  const ScaleTimePoint at = unit_start(coordinates, time.value);
+  return chain(at.s, at.s_dot, time, 0, Dual());
 }
 
 // Rounding may lift the last times a hair above 1.
@@ -84,6 +101,12 @@ template <class Map>
 class MappedFamily : public Family {
  public:
   explicit MappedFamily(Map map) : map_(std::move(map)) {}
+  FamilyPtr told_in(const CoordinatesPtr& coordinates) const override {
+    return std::make_shared<MappedFamily>(map_.told_in(coordinates));
+  }
+  NsSolver in_own_coordinates(const NsSolver& solver) const override {
+    return map_.in_own_coordinates(solver);
+  }
   std::string name() const override { return map_.name(); }
   SolverShape shape() const override { return map_.shape(); }
   bool is_bns() const override { return Map::kIsBns; }
@@ -140,12 +163,38 @@ struct BnsMap {
   std::vector<T> coefficients(const std::vector<T>& theta) const {
     std::vector<T> values = times_from_logits(theta.data(), size() + 1);
     values.insert(values.end(), theta.begin() + of.nfe + 1, theta.end());
-    if (constraints.unit_start_scale) values.insert(values.begin() + scale_index(), T(1.0));
+    if (constraints.unit_start_scale) {
+      const T scale = start_scale_at(constraints.coordinates, values.front());
+      values.insert(values.begin() + scale_index(), scale);
+    }
     return values;
   }
 
+  BnsMap told_in(const CoordinatesPtr& coordinates) const {
+    BnsMap map = *this;
+    map.constraints.coordinates = coordinates;
+    return map;
+  }
+
+  // What it is held to is exact there, whatever translating rounds.
+  NsSolver in_own_coordinates(const NsSolver& solver) const {
+    if (!constraints.coordinates) return solver;
+    NsSolver own = to_own(solver, *constraints.coordinates);
+    if (constraints.unit_start_scale) own.start_scale = 1;
+    own.times = rounded_times(constraints.times, own.times);
+    return own;
+  }
+
   std::vector<double> rounded(const std::vector<double>& times) const {
-    return rounded_times(constraints.times, times);
+    const CoordinatesPtr& coordinates = constraints.coordinates;
+    if (!coordinates || constraints.times.is_free()) {
+      return rounded_times(constraints.times, times);
+    }
+    std::vector<double> own;
+    for (const double time : times) own.push_back(coordinates->own_time(time));
+    own = rounded_times(constraints.times, own);
+    for (double& time : own) time = coordinates->canonical_time(time);
+    return own;
   }
 
   std::vector<size_t> last_step() const {
@@ -172,7 +221,8 @@ struct BnsMap {
     std::vector<double>& times = solver.times;
     times.front() = std::max(times.front(), kLeastFirstTime / static_cast<double>(times.size()));
     if (constraints.unit_start_scale) {
-      for (double& a : solver.a) a *= solver.start_scale;
+      const double scale = start_scale_at(constraints.coordinates, times.front());
+      for (double& a : solver.a) a *= solver.start_scale / scale;
     }
     std::vector<double> theta = logits_from_times(rounded(times));
     const std::vector<double> values = coefficients_of(solver);
@@ -210,8 +260,14 @@ struct BstMap {
   static constexpr bool kIsBns = false;
   ScaleTimeBase base;
   int nfe;
+  CoordinatesPtr coordinates = nullptr;
 
   SolverShape shape() const { return nfe; }
+  // A scale-time solver is one in all coordinates.
+  BstMap told_in(const CoordinatesPtr& there) const { return {base, nfe, there}; }
+  NsSolver in_own_coordinates(const NsSolver& solver) const {
+    return coordinates ? to_own(solver, *coordinates) : solver;
+  }
   std::string name() const { return base == ScaleTimeBase::rk1 ? "bst-rk1" : "bst-rk2"; }
   size_t size() const { return static_cast<size_t>(nfe); }
   size_t parameter_count() const { return 4 * size(); }

@@ -45,6 +45,7 @@ FittedSolver fit_solver(const Samples& samples, const std::vector<int64_t>& subs
   NsSolver& solver = fitted.solver;
   solver.times = times;
   solver.guided = shape.guided;
+  solver.start_scale = options.start_scale;
   if (options.free_start_scale) {
     solver.start_scale = solved(least_squares_change(run.noise_against(times[0])), 0)[0];
   }

@@ -16,19 +16,26 @@ namespace bespoke {
 
 namespace {
 
-// Times as the family has them: a fit to others would not be one to where it is evaluated.
-std::vector<double> representable(const Family& family, const std::vector<double>& times) {
+// A solver of the family with these times as the family has them, since a fit to others would not
+// be one to where it is evaluated, and with the start scale they have where that is not free.
+NsSolver representable(const Family& family, const std::vector<double>& times) {
   const SolverShape shape = family.shape();
   NsSolver solver = solver_of(shape, std::vector<double>(coefficient_count(shape), 0));
   solver.times = times;
   solver.start_scale = 1;
-  return family.solver(family.parameters(solver)).times;
+  return family.solver(family.parameters(solver));
 }
 
+// Whether a parameter moves the start scale and no time.
 bool has_start_scale(const Family& family) {
   const Matrix jacobian = family.jacobian(std::vector<double>(family.parameter_count(), 0));
   for (size_t j = 0; j < jacobian.columns; ++j) {
-    if (jacobian(start_scale_index(family.shape()), j) != 0) return true;
+    if (jacobian(start_scale_index(family.shape()), j) == 0) continue;
+    bool moves_times = false;
+    for (int i = 0; i <= family.nfe(); ++i) {
+      moves_times = moves_times || jacobian(static_cast<size_t>(i), j) != 0;
+    }
+    if (!moves_times) return true;
   }
   return false;
 }
@@ -50,8 +57,9 @@ class Search {
   // Whether the fit on this grid is the best so far.
   bool improves(const std::string& grid) {
     try {
-      const auto times = representable(family_, make_grid(grid, family_.nfe(), schedule_));
-      const FittedSolver fitted = fit_solver(samples_, subset_, times, fit_, counts_);
+      const NsSolver on_grid = representable(family_, make_grid(grid, family_.nfe(), schedule_));
+      fit_.start_scale = on_grid.start_scale;
+      const FittedSolver fitted = fit_solver(samples_, subset_, on_grid.times, fit_, counts_);
       if (!(fitted.loss < least_)) return false;
       least_ = fitted.loss;
       best_ = {"fit/" + grid, fitted.solver};

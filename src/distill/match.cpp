@@ -49,6 +49,16 @@ void append_to(Matrix& matrix, const Matrix& rows) {
   matrix.values.insert(matrix.values.end(), rows.values.begin(), rows.values.end());
 }
 
+// Features of the model's own samples.
+Matrix targets_of(const Samples& samples, const MatchOptions& options) {
+  if (samples.is_masked()) {
+    throw bad_input(
+        "features are of whole samples, and an error mask says that parts of them do not count; "
+        "match samples alone, or leave out the mask");
+  }
+  return samples.features_of_targets(options.features, first_samples(samples));
+}
+
 // Parameters as directions among the columns of a linearisation, each of which has its share of a
 // coefficient.
 Matrix directions_of(const std::vector<size_t>& indices, const Matrix& family_jacobian) {
@@ -86,7 +96,7 @@ class Matching::Problem {
       : samples_(samples),
         family_(std::move(family)),
         options_(options),
-        targets_(samples.features_of_targets(options.features, first_samples(samples))),
+        targets_(targets_of(samples, options)),
         space_(targets_),
         wanted_(statistics_of(space_.of_features(targets_))) {}
 

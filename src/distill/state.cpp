@@ -18,7 +18,7 @@ namespace {
 using nlohmann::json;
 
 constexpr char kStateFormat[] = "bespoke-distillation";
-constexpr int kStateVersion = 4;
+constexpr int kStateVersion = 5;
 constexpr const char* kMethodNames[] = {"auto", "fit", "direct", "adam"};
 
 json to_json(const Counts& counts) {
@@ -156,9 +156,12 @@ std::string to_json_text(const DistillState& state) {
 DistillState parse_distill_state(const std::string& text, const std::string& source) {
   return read_checked(source, [&] {
     const json document = parse_json(text, source, "it is written by a distillation");
-    require(document.is_object() && document.value("format", "") == kStateFormat &&
-                document.value("version", 0.0) == kStateVersion,
-            source, "not the state of a distillation that this version can go on from");
+    require(document.is_object() && document.value("format", "") == kStateFormat, source,
+            "not the state of a distillation");
+    require(
+        document.value("version", 0.0) == kStateVersion, source,
+        "the state of a distillation by another version of Bespoke, which this one cannot go on "
+        "from; begin anew in another folder");
     DistillState state;
     document.at("family").get_to(state.family);
     state.nfe = static_cast<int>(

@@ -4,7 +4,6 @@
 
 #include <utility>
 
-#include "bespoke/path/conversion.h"
 #include "bespoke/tensor/combine.h"
 #include "bespoke/tensor/transfer.h"
 
@@ -107,22 +106,44 @@ RescheduledField::RescheduledField(ModelPtr model, SchedulePtr to)
       transform_(schedule_change(model_->schedule(), to_)),
       margin_(safe_margin(*model_)) {}
 
+torch::Tensor RescheduledField::of_calls(
+    const torch::Tensor& r, const std::function<double(const ModelCall&)>& number) const {
+  return time_function(r, [&](double time) {
+    return Jet(number(rescheduled_call(model_->prediction(), *model_->schedule(), *transform_, *to_,
+                                       time, margin_)));
+  });
+}
+
+torch::Tensor RescheduledField::own_states(const torch::Tensor& x, const torch::Tensor& r) const {
+  const auto scale = of_calls(r, [](const ModelCall& call) { return call.scale; });
+  return per_sample(sent(scale, x.device(), x.scalar_type()), x.dim()) * x;
+}
+
 torch::Tensor RescheduledField::velocity(const torch::Tensor& x, const torch::Tensor& r,
                                          const Conditions& conditions) const {
-  const SchedulePtr schedule = model_->schedule();
-  const Prediction prediction = model_->prediction();
-  const auto of_call = [&](const std::function<double(const ModelCall&)>& part) {
-    return time_function(r, [&](double time) {
-      return Jet(part(rescheduled_call(prediction, *schedule, *transform_, *to_, time, margin_)));
-    });
-  };
-  const auto scale = of_call([](const ModelCall& call) { return call.scale; });
-  const auto t = of_call([](const ModelCall& call) { return call.time; });
-  const auto state = per_sample(sent(scale, x.device(), x.scalar_type()), x.dim()) * x;
+  const torch::Tensor state = own_states(x, r);
+  const auto t = of_calls(r, [](const ModelCall& call) { return call.time; });
   const auto output = model_->predict(state, t, conditions);
-  return apply_affine(of_call([](const ModelCall& call) { return call.velocity.state; }),
-                      of_call([](const ModelCall& call) { return call.velocity.output; }), state,
-                      output);
+  return apply_affine(of_calls(r, [](const ModelCall& call) { return call.velocity.state; }),
+                      of_calls(r, [](const ModelCall& call) { return call.velocity.output; }),
+                      state, output);
+}
+
+GuidanceParts RescheduledField::velocity_parts(const torch::Tensor& x, const torch::Tensor& r,
+                                               const Conditions& conditions,
+                                               bool with_difference) const {
+  const torch::Tensor state = own_states(x, r);
+  const auto t = of_calls(r, [](const ModelCall& call) { return call.time; });
+  const auto of_output = of_calls(r, [](const ModelCall& call) { return call.velocity.output; });
+  GuidanceParts parts = model_->predict_parts(state, t, conditions, with_difference);
+  parts.conditional =
+      apply_affine(of_calls(r, [](const ModelCall& call) { return call.velocity.state; }),
+                   of_output, state, parts.conditional);
+  // The state's share is the same in both and leaves nothing in the difference.
+  if (with_difference) {
+    parts.difference = apply_affine(torch::zeros_like(r), of_output, state, parts.difference);
+  }
+  return parts;
 }
 
 }  // namespace bespoke

@@ -88,6 +88,21 @@ void need_less_memory(TensorSamplesOptions& samples, const ModelDistillOptions& 
   if (options.on_less_memory) options.on_less_memory(samples);
 }
 
+// The published recipe takes the model as it is told, with gradients.
+DistillSummary distill_as_published(const ModelPtr& model, const Pairs& training,
+                                    const Pairs& validation, const Pairs& matching,
+                                    const ModelDistillOptions& options, const DistillState& state) {
+  const auto field = std::make_shared<VelocityField>(model);
+  DistillOptions own = options;
+  std::optional<Samples> matched;
+  if (own.match.has_statistics(own.nfe)) {
+    own.match.samples = &matched.emplace(tensor_samples(field, matching, options.samples));
+  }
+  const TensorGradients gradients(field, training, options.samples);
+  return distill(tensor_samples(field, training, options.samples),
+                 tensor_samples(field, validation, options.samples), own, state, &gradients);
+}
+
 }  // namespace
 
 DistillSummary distill(const ModelPtr& model, const ModelDistillOptions& options,
@@ -111,15 +126,17 @@ DistillSummary distill(const ModelPtr& model, const ModelDistillOptions& options
   };
   own.samples.joins_runs = own.samples.joins_runs || !options.device.is_cpu();
   own.samples.team = own.team;
-  const auto field = std::make_shared<VelocityField>(model);
   while (true) {
     try {
-      const TensorGradients gradients(field, training, own.samples);
+      if (own.method == Method::adam) {
+        return distill_as_published(model, training, validation, matching, own, state);
+      }
       std::optional<Samples> matched;
-      if (matches)
-        own.match.samples = &matched.emplace(tensor_samples(field, matching, own.samples));
-      return distill(tensor_samples(field, training, own.samples),
-                     tensor_samples(field, validation, own.samples), own, state, &gradients);
+      if (matches) {
+        own.match.samples = &matched.emplace(canonical_samples(model, matching, own.samples));
+      }
+      return distill(canonical_samples(model, training, own.samples),
+                     canonical_samples(model, validation, own.samples), own, state);
     } catch (const Error&) {
       throw;
     } catch (const std::exception& error) {

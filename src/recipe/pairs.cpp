@@ -36,12 +36,12 @@ Pairs make_pairs(const ModelPtr& model, const PairSource& source, const PairRun&
 namespace {
 
 DenseTrajectories chosen(const DenseTrajectories& all, const torch::Tensor& rows) {
-  std::vector<RecordedSteps> samples;
+  std::vector<int64_t> known;
   for (int64_t i = 0; i < rows.size(0); ++i) {
     const int64_t row = rows[i].item<int64_t>();
-    if (row < all.count()) samples.push_back(all.samples()[static_cast<size_t>(row)]);
+    if (row < all.count()) known.push_back(row);
   }
-  return {std::move(samples), all.span()};
+  return DenseTrajectories(all.of(known));
 }
 
 }  // namespace

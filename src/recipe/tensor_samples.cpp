@@ -5,30 +5,48 @@
 #include <utility>
 
 #include "bespoke/model/guidance.h"
+#include "bespoke/run/canonical_samples.h"
 #include "bespoke/sample/tensor_field.h"
 #include "bespoke/tensor/tensor_arrays.h"
 
 namespace bespoke {
 
-Samples tensor_samples(const std::shared_ptr<const Field>& field, const Pairs& pairs,
-                       const TensorSamplesOptions& options) {
-  const torch::NoGradGuard no_grad;
-  // States are float32 or wider.
-  const auto wide = [](const torch::Tensor& x) {
-    return x.scalar_type() == torch::kDouble ? x : x.to(torch::kFloat);
-  };
+namespace {
+
+// States are float32 or wider.
+Array wide(const torch::Tensor& x) {
+  return array_of(x.scalar_type() == torch::kDouble ? x : x.to(torch::kFloat));
+}
+
+EvaluationOptions evaluation_options(const TensorSamplesOptions& options) {
   EvaluationOptions own;
   own.batch = options.device_batch;
   own.joins_runs = options.joins_runs;
   own.team = options.team;
   if (options.decode) {
     own.decode = [decode = options.decode](const Array& x) {
-      const torch::NoGradGuard inner_no_grad;
+      const torch::NoGradGuard no_grad;
       return array_of(decode(tensor_of(x)));
     };
   }
-  return {tensor_field(field, near(pairs.conditions, pairs.x0.device())), array_of(wide(pairs.x0)),
-          array_of(pairs.x1), pairs.trajectories, std::move(own)};
+  return own;
+}
+
+}  // namespace
+
+Samples tensor_samples(const std::shared_ptr<const Field>& field, const Pairs& pairs,
+                       const TensorSamplesOptions& options) {
+  const torch::NoGradGuard no_grad;
+  return {tensor_field(field, near(pairs.conditions, pairs.x0.device())), wide(pairs.x0),
+          array_of(pairs.x1), pairs.trajectories, evaluation_options(options)};
+}
+
+Samples canonical_samples(const ModelPtr& model, const Pairs& pairs,
+                          const TensorSamplesOptions& options) {
+  const torch::NoGradGuard no_grad;
+  return canonical_samples(tensor_field(model, near(pairs.conditions, pairs.x0.device())),
+                           wide(pairs.x0), array_of(pairs.x1), pairs.trajectories,
+                           evaluation_options(options));
 }
 
 }  // namespace bespoke

@@ -64,12 +64,12 @@ class ModelField : public SampledField {
     });
   }
 
-  Array straight_velocity(const Array& x, const std::vector<double>& times,
-                          const std::vector<int64_t>& samples) const override {
-    const auto call = [this](double r) {
+  Velocities evaluate_straight(const Array& x, const std::vector<double>& times,
+                               const std::vector<int64_t>& samples,
+                               Question question) const override {
+    return converted(x, times, samples, question, [this](double r) {
       return rescheduled_call(prediction_, *schedule_, *change_, *straight_, r, margin());
-    };
-    return converted(x, times, samples, Question::velocity, call).velocity;
+    });
   }
 
   Array bridge(const Array& x, double from, double to, double at,

@@ -90,6 +90,15 @@ class PlainArrays : public Arrays {
                   [&](size_t j, int64_t row) { return coefficients[j][static_cast<size_t>(row)]; });
   }
 
+  Array weighed(const Array& x, const Array& weights) const override {
+    PlainArray result = plain(x);
+    const auto& factors = plain(weights).values;
+    for (size_t i = 0; i < result.values.size(); ++i) {
+      result.values[i] *= factors[i % factors.size()];
+    }
+    return Array::of(std::move(result));
+  }
+
   int64_t first_not_finite(const Array& x) const override {
     const auto& values = plain(x).values;
     const auto bad = std::find_if(values.begin(), values.end(),

@@ -68,7 +68,7 @@ Reference own_reference(const SampledField& field, const std::shared_ptr<const A
   inner.end = smooth.to.t;
   const auto slope = [&](const Array& x, const std::vector<double>& times,
                          const std::vector<int64_t>& of) {
-    return field.straight_velocity(x, times, of);
+    return field.evaluate_straight(x, times, of, Question::velocity).velocity;
   };
   const auto start = [&](int64_t begin, int64_t end) {
     return smooth.enter(arrays->wide(arrays->rows(noise, begin, end)),

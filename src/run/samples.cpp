@@ -79,9 +79,6 @@ Samples::Samples(std::shared_ptr<const ArrayField> field, Array noise, const Arr
                     arrays_.count(x1), rows);
   }
   if (numbers_.empty()) numbers_ = counted(rows);
-  double squares = 0;
-  for (const double size : arrays_.root_mean_squares(x1)) squares += size * size;
-  deviation_ = std::sqrt(squares / static_cast<double>(rows));
   targets_ = x1;
   if (options_.decode) {
     std::vector<Array> parts;
@@ -90,7 +87,48 @@ Samples::Samples(std::shared_ptr<const ArrayField> field, Array noise, const Arr
     });
     targets_ = arrays_.concatenate(parts);
   }
-  size_ = static_cast<double>(arrays_.sample_size(targets_));
+  size_ = numbers_in_sample_ = static_cast<double>(arrays_.sample_size(targets_));
+  if (options_.mask) weigh(options_.mask);
+  double squares = 0;
+  for (const double size : arrays_.root_mean_squares(counting(x1, counted(rows)))) {
+    squares += size * size;
+  }
+  deviation_ = std::sqrt(squares * numbers_in_sample_ / size_ / static_cast<double>(rows));
+}
+
+// A sample in which few numbers count weighs as much as one in which many do: its error is the mean
+// over those that count in it.
+void Samples::weigh(const Array& mask) {
+  if (options_.decode) {
+    throw bad_input(
+        "an error mask says which numbers of the model's samples count, and errors are of what "
+        "they decode to; leave out one of the two");
+  }
+  const int64_t rows = arrays_.count(mask);
+  if ((rows != 1 && rows != count()) ||
+      arrays_.sample_size(mask) != arrays_.sample_size(targets_)) {
+    throw bad_input(
+        "an error mask must have a row of {} numbers for each of {} samples or one for all, found "
+        "{} rows of {}",
+        arrays_.sample_size(targets_), count(), rows, arrays_.sample_size(mask));
+  }
+  std::vector<double> counts;
+  for (const double size : arrays_.root_mean_squares(mask)) {
+    counts.push_back(size * size * numbers_in_sample_);
+    if (counts.back() > 0) continue;
+    throw bad_input("the error mask of sample {} is 0 throughout; at least one number must count",
+                    counts.size() - 1);
+  }
+  size_ = std::accumulate(counts.begin(), counts.end(), 0.0) / static_cast<double>(rows);
+  std::vector<double> scales;
+  for (const double own : counts) scales.push_back(std::sqrt(size_ / own));
+  weights_ = arrays_.combine_per_sample({scales}, {mask});
+}
+
+// With nothing left of what does not count in errors; `x` has some columns of these samples.
+Array Samples::counting(const Array& x, const std::vector<int64_t>& rows) const {
+  if (!weights_) return x;
+  return arrays_.weighed(x, arrays_.count(weights_) == 1 ? weights_ : arrays_.take(weights_, rows));
 }
 
 int64_t Samples::trajectories() const {
@@ -116,7 +154,8 @@ Array Samples::measured(const Array& x) const { return options_.decode ? options
 
 Array Samples::residual(const Array& x, const std::vector<int64_t>& rows) const {
   const Array y = measured(x);
-  return arrays_.combine({1, -1}, {y, arrays_.cast(arrays_.take(targets_, rows), y)}, y);
+  const Array all = arrays_.combine({1, -1}, {y, arrays_.cast(arrays_.take(targets_, rows), y)}, y);
+  return counting(all, rows);
 }
 
 // Does a part of some work, which fails for all where it fails for one; counts are those of all.
@@ -310,7 +349,7 @@ std::vector<double> Samples::log_errors(const Runs& runs) const {
       linear_model(runs.samples, &none, [&](Counts*, std::vector<LinearModel::Sample>& samples) {
         for (const SolverRun& part : runs.parts) {
           for (const double size : arrays_.root_mean_squares(residual(part.end(), part.samples))) {
-            samples.push_back({size * size * size_, {}, {}});
+            samples.push_back({size * size * numbers_in_sample_, {}, {}});
           }
         }
       });
@@ -333,9 +372,8 @@ LinearModel Samples::last_step(const Runs& runs) const {
         columns.push_back(arrays_.cast(column, part.x.front()));
       }
       const Array r = residual(part.end(), part.samples);
-      for (const Matrix& gram : arrays_.grams(arrays_.concatenate(columns), r)) {
-        samples.push_back(sample_of(gram));
-      }
+      const Array all = counting(arrays_.concatenate(columns), part.samples);
+      for (const Matrix& gram : arrays_.grams(all, r)) samples.push_back(sample_of(gram));
     }
   });
 }
@@ -354,6 +392,7 @@ Columns Samples::columns(const Runs& runs, const std::vector<Change>& changes,
           if (options_.decode) {
             all = arrays_.concatenate(decoded_columns(all, part.end(), part.samples, r));
           }
+          all = counting(all, part.samples);
           for (const Matrix& gram : arrays_.grams(all, r)) samples.push_back(sample_of(gram));
           columns.parts.push_back(arrays_.byte_count(all) <= kSmall ? all : arrays_.kept(all));
         }
@@ -478,10 +517,9 @@ LinearModel StepwiseFit::against(const std::vector<Array>& columns, double time,
           alike.push_back(arrays.cast(column, noise_));
         }
         const Array truth = arrays.cast(samples_.trajectories_->state_at(time, rows_), noise_);
-        const Array residual = arrays.combine({-1}, {truth}, truth);
-        for (const Matrix& gram : arrays.grams(arrays.concatenate(alike), residual)) {
-          samples.push_back(sample_of(gram));
-        }
+        const Array residual = samples_.counting(arrays.combine({-1}, {truth}, truth), rows_);
+        const Array all = samples_.counting(arrays.concatenate(alike), rows_);
+        for (const Matrix& gram : arrays.grams(all, residual)) samples.push_back(sample_of(gram));
       });
 }
 

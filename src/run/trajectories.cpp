@@ -76,6 +76,16 @@ void Trajectories::check(double t) const {
   }
 }
 
+Trajectories Trajectories::of(const std::vector<int64_t>& samples) const {
+  std::vector<RecordedSteps> some;
+  for (const int64_t k : samples) some.push_back(samples_.at(static_cast<size_t>(k)));
+  return {arrays_, std::move(some), span_};
+}
+
+Trajectories Trajectories::seen_from(SchedulePtr path) const {
+  return {arrays_, samples_, {std::move(path), 0, 1, 0, 1}};
+}
+
 void Trajectories::append(Trajectories other) {
   if (samples_.empty()) {
     *this = std::move(other);

@@ -87,11 +87,11 @@ class ModelOnTensors : public SampledField {
                       const std::vector<int64_t>& samples, Question question) const override {
     return velocities_of(own_, tensor_of(x), times, conditions_of(conditions_, samples), question);
   }
-  Array straight_velocity(const Array& x, const std::vector<double>& times,
-                          const std::vector<int64_t>& samples) const override {
+  Velocities evaluate_straight(const Array& x, const std::vector<double>& times,
+                               const std::vector<int64_t>& samples,
+                               Question question) const override {
     return velocities_of(straight_, tensor_of(x), times, conditions_of(conditions_, samples),
-                         Question::velocity)
-        .velocity;
+                         question);
   }
   Array bridge(const Array& x, double from, double to, double at,
                const std::vector<int64_t>& samples) const override {

@@ -205,12 +205,6 @@ std::string diffusers_config_text(const SolverFile& file) {
         "a scheduler of diffusers runs whole paths, and the solver's is a part of one, {}",
         schedule.describe().dump());
   }
-  if (file.field.clip) {
-    throw bad_input(
-        "a scheduler of diffusers does not clip the data prediction as the solver's field does "
-        "({}), and would draw other samples; export it to c, torchscript or sigmas",
-        to_string(*file.field.clip));
-  }
   const bool flow = prediction == "flow_prediction";
   constexpr int64_t kFlowLevels = 1000;  // networks of flows are given 1000 sigma
   const int64_t levels = flow ? kFlowLevels : discrete_levels(schedule);

@@ -54,6 +54,13 @@ FieldDifferences field_differences(const SolverFile& file, const FieldDescriptio
     found.doubtful.push_back(fmt::format("was made for {} prediction, this model has {} prediction",
                                          to_string(made.prediction), to_string(field.prediction)));
   }
+  if (made.clip != field.clip) {
+    const auto said = [](const std::optional<Clip>& clip) {
+      return clip ? to_string(*clip) : std::string("data that is not clipped");
+    };
+    found.doubtful.push_back(
+        fmt::format("was made for {}, this run has {}", said(made.clip), said(field.clip)));
+  }
   if (made.time.is_null() || field.time.is_null()) return found;
   const json time = plain_time(made.time), its_time = plain_time(field.time);
   if (time != its_time) {

@@ -50,6 +50,17 @@ void check_guided(const NsSolver& solver) {
   }
 }
 
+void check_lengths(const UpdateRule& rule, size_t k, const SolverShape& shape) {
+  if (rule.c.size() != k + 1 || rule.d.size() != k + 1) {
+    throw bad_input("update rule {} has {} and {} coefficients, it needs {} of each", k,
+                    rule.c.size(), rule.d.size(), k + 1);
+  }
+  if (rule.e.size() != shape.differences(k)) {
+    throw bad_input("update rule {} has {} coefficients of differences, it needs {}", k,
+                    rule.e.size(), shape.differences(k));
+  }
+}
+
 }  // namespace
 
 int NsSolver::parameter_count() const {
@@ -113,30 +124,31 @@ bool same_evaluations(const NsSolver& left, const NsSolver& right) {
   return left == other;
 }
 
-NsSolver from_update_rules(const std::vector<double>& times, const std::vector<UpdateRule>& rules) {
+NsSolver from_update_rules(const std::vector<double>& times, const std::vector<UpdateRule>& rules,
+                           const std::vector<int>& guided) {
   NsSolver solver;
   solver.times = times;
+  solver.guided = guided;
+  const SolverShape shape = {static_cast<int>(rules.size()), guided};
   for (size_t k = 0; k < rules.size(); ++k) {
     const UpdateRule& rule = rules[k];
-    if (rule.c.size() != k + 1 || rule.d.size() != k + 1) {
-      throw bad_input("update rule {} has {} and {} coefficients, it needs {} of each", k,
-                      rule.c.size(), rule.d.size(), k + 1);
-    }
+    check_lengths(rule, k, shape);
     double a = rule.c[0];
-    std::vector<double> b = rule.d;
+    std::vector<double> b = rule.d, c = rule.e;
     for (size_t j = 1; j <= k; ++j) {
       a += rule.c[j] * solver.a[j - 1];
       for (size_t m = 0; m < j; ++m) b[m] += rule.c[j] * solver.b[j - 1][m];
+      for (size_t m = 0; m < shape.differences(j - 1); ++m) c[m] += rule.c[j] * solver.c[j - 1][m];
     }
     solver.a.push_back(a);
     solver.b.push_back(b);
+    if (shape.guides_itself()) solver.c.push_back(c);
   }
   solver.validate();
   return solver;
 }
 
 NsSolver fold(const NsSolver& solver, const ScaleTime& transform) {
-  require_one_velocity(solver, "a change of coordinates");
   const size_t n = solver.a.size();
   std::vector<ScaleTimePoint> points;
   std::vector<double> times;
@@ -144,19 +156,25 @@ NsSolver fold(const NsSolver& solver, const ScaleTime& transform) {
     points.push_back(transform.at(r));
     times.push_back(points.back().t);
   }
-  // bar x_j = s_j x_j and bar u_j = s'_j x_j + t'_j s_j u_j, put into the update rule.
+  // bar x_j = s_j x_j, bar u_j = s'_j x_j + t'_j s_j u_j and bar d_j = t'_j s_j d_j, put into the
+  // update rule.
   std::vector<UpdateRule> rules(n);
   for (size_t i = 0; i < n; ++i) {
     const double next_scale = points[i + 1].s;
+    const auto speed = [&](size_t j) { return points[j].t_dot * points[j].s / next_scale; };
     rules[i].c.assign(i + 1, 0);
     rules[i].d.assign(i + 1, 0);
     rules[i].c[0] = solver.a[i] * points[0].s / next_scale;
     for (size_t j = 0; j <= i; ++j) {
       rules[i].c[j] += solver.b[i][j] * points[j].s_dot / next_scale;
-      rules[i].d[j] = solver.b[i][j] * points[j].t_dot * points[j].s / next_scale;
+      rules[i].d[j] = solver.b[i][j] * speed(j);
+    }
+    if (!solver.guides_itself()) continue;
+    for (size_t m = 0; m < solver.c[i].size(); ++m) {
+      rules[i].e.push_back(solver.c[i][m] * speed(static_cast<size_t>(solver.guided[m])));
     }
   }
-  NsSolver folded = from_update_rules(times, rules);
+  NsSolver folded = from_update_rules(times, rules, solver.guided);
   // The noise is x(0) there and here, up to the transformation's own scale.
   folded.start_scale = solver.start_scale * transform.at(0).s / points.front().s;
   return folded;

@@ -152,6 +152,14 @@ class TensorArrays : public Arrays {
     return array_of(sum);
   }
 
+  Array weighed(const Array& x, const Array& weights) const override {
+    const torch::Tensor& values = tensor_of(x);
+    const torch::Tensor factors = tensor_of(weights).to(values.device(), values.scalar_type());
+    const int64_t rows = factors.size(0);
+    const torch::Tensor folded = values.reshape({values.size(0) / rows, rows, -1});
+    return array_of((folded * factors.reshape({1, rows, -1})).reshape(values.sizes()));
+  }
+
   int64_t first_not_finite(const Array& x) const override {
     const torch::Tensor& values = tensor_of(x);
     if (values.numel() == 0 || torch::isfinite(values).all().item<bool>()) return -1;

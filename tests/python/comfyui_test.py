@@ -1,10 +1,13 @@
 """Tests of the ComfyUI nodes, with ComfyUI's own model_sampling where it can be imported."""
 
+import asyncio
 import importlib.util
+import json
 import shutil
 import sys
 import types
 import unittest
+import unittest.mock
 from pathlib import Path
 
 try:
@@ -160,8 +163,8 @@ class Nodes(unittest.TestCase):
         shutil.rmtree(folder_paths.models_dir, ignore_errors=True)
 
     def node(self, name):
-        self.assertIn(name, NODES.NODE_DISPLAY_NAME_MAPPINGS)
-        node = NODES.NODE_CLASS_MAPPINGS[name]
+        self.assertIn(name, NODES.nodes.NODE_DISPLAY_NAME_MAPPINGS)
+        node = NODES.nodes.NODE_CLASS_MAPPINGS[name]
         for kind, options in ((entry[0], entry[1:]) for entry in
                               node.INPUT_TYPES()["required"].values()):
             self.assertTrue(isinstance(kind, list) or kind.isupper())
@@ -252,7 +255,7 @@ class Nodes(unittest.TestCase):
             drawn(patcher, sampler, sigmas[2:], noise)
 
     def test_no_input_is_drawn_anew_after_each_queue(self):
-        for node in NODES.NODE_CLASS_MAPPINGS.values():
+        for node in NODES.nodes.NODE_CLASS_MAPPINGS.values():
             inputs = node.INPUT_TYPES()["required"]
             self.assertFalse({"seed", "noise_seed"} & set(inputs))
 
@@ -282,7 +285,7 @@ class Nodes(unittest.TestCase):
     def test_solvers_are_saved_and_loaded(self):
         sampler, sigmas, _ = self.fit(flow(), steps=4, save_as="mine")
         self.assertIn("mine.solver.json",
-                      NODES.NODE_CLASS_MAPPINGS["LoadBespokeSolver"].INPUT_TYPES()["required"]
+                      NODES.nodes.NODE_CLASS_MAPPINGS["LoadBespokeSolver"].INPUT_TYPES()["required"]
                       ["file"][0])
         load = self.node("LoadBespokeSolver")
         again, same = load("mine.solver.json", 0)
@@ -346,6 +349,62 @@ class Paths(unittest.TestCase):
         endless.zsnr = True
         with self.assertRaisesRegex(Error, "zsnr"):
             PATHS.path_of(endless)
+
+
+class Schemas(unittest.TestCase):
+    """The nodes by ComfyUI's newer interface."""
+
+    def setUp(self):
+        extension = asyncio.run(NODES.comfy_entrypoint())
+        self.nodes = {node.GET_SCHEMA().node_id: node
+                      for node in asyncio.run(extension.get_node_list())}
+
+    def test_they_say_what_the_older_nodes_say(self):
+        self.assertEqual(set(self.nodes), set(NODES.nodes.NODE_CLASS_MAPPINGS))
+        for node_id, node in self.nodes.items():
+            schema, older = node.GET_SCHEMA(), NODES.nodes.NODE_CLASS_MAPPINGS[node_id]
+            given = older.INPUT_TYPES()["required"]
+            self.assertEqual([one.id for one in schema.inputs], list(given))
+            self.assertEqual([one.io_type for one in schema.outputs], list(older.RETURN_TYPES))
+            for described in (schema.description, schema.display_name, *(
+                    one.tooltip for one in schema.outputs)):
+                self.assertTrue(described, node_id)
+            for one in schema.inputs:
+                # Nothing called "seed": ComfyUI would draw it anew after each queue.
+                self.assertNotIn(one.id, ("seed", "noise_seed"))
+
+    def test_they_do_what_the_older_nodes_do(self):
+        patcher = flow()
+        found = self.nodes["LearnBespokeSolver"].execute(model=patcher, steps=6)
+        older = NODES.nodes.LearnBespokeSolver().learn(patcher, 6)
+        self.assertIs(found.result[0], older[0])
+        np.testing.assert_array_equal(found.result[1].numpy(), older[1].numpy())
+
+    def test_a_comfyui_without_schemas_gets_the_older_nodes(self):
+        with unittest.mock.patch.dict(sys.modules, {"comfy_api": None, "comfy_api.latest": None,
+                                                    "custom_nodes_bespoke.extension": None}):
+            older = pack()
+        self.assertFalse(hasattr(older, "comfy_entrypoint"))
+        self.assertEqual(set(older.NODE_CLASS_MAPPINGS), set(self.nodes))
+
+    def test_the_example_workflow_names_nodes_and_inputs_that_exist(self):
+        files = sorted((FOLDER / "example_workflows").glob("*.json"))
+        self.assertTrue(files)
+        for file in files:
+            workflow = json.loads(file.read_text(encoding="utf-8"))
+            links = {link[0]: link for link in workflow["links"]}
+            ours = [node for node in workflow["nodes"] if node["type"] in self.nodes]
+            self.assertTrue(ours, file.name)
+            for node in ours:
+                schema = self.nodes[node["type"]].GET_SCHEMA()
+                known = {one.id: one.io_type for one in schema.inputs}
+                for wired in node["inputs"]:
+                    self.assertEqual(wired["type"], known[wired["name"]])
+                self.assertEqual([out["type"] for out in node["outputs"]],
+                                 [out.io_type for out in schema.outputs])
+                for out in node["outputs"]:
+                    for link in out["links"]:
+                        self.assertEqual(links[link][5], out["type"])
 
 
 if __name__ == "__main__":

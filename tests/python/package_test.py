@@ -4,9 +4,12 @@ BESPOKE_PLAIN_ANSWERS, where it is set, is the program that solves the same prob
 BESPOKE_BINARY the command line.
 """
 
+import copy
 import io
 import json
+import math
 import os
+import pickle
 import subprocess
 import sys
 import tempfile
@@ -93,6 +96,25 @@ class Schedules(unittest.TestCase):
             self.assertLessEqual(schedule.describe().keys() - {"name"}, entry.defaults.keys())
         self.assertNotEqual(Schedule("vp"), Schedule("vp:B=19"))
 
+    def test_copies_and_pickles_are_the_same(self):
+        for given in ("vp", {"name": "edm", "sigma_max": 20}, "ddpm-linear"):
+            schedule = Schedule(given)
+            for other in (copy.copy(schedule), copy.deepcopy(schedule),
+                          pickle.loads(pickle.dumps(schedule))):
+                self.assertEqual(other, schedule)
+                self.assertEqual(other.describe(), schedule.describe())
+
+    def test_one_that_was_never_made_says_so(self):
+        with self.assertRaisesRegex(Error, "was never made"):
+            Schedule.__new__(Schedule).alpha(0.5)
+
+    def test_numbers_that_are_not_finite_are_refused(self):
+        for value in (math.nan, math.inf):
+            with self.assertRaisesRegex(Error, "numbers must be finite"):
+                Schedule({"name": "vp", "B": value, "b": 0.1})
+        with self.assertRaisesRegex(Error, "must not be negative, found -1"):
+            bespoke.noise((2, 3), seed=-1)
+
     def test_unknown_names_are_refused_with_what_there_is(self):
         with self.assertRaisesRegex(Error, "fm-ot"):
             Schedule("fmot")
@@ -135,6 +157,12 @@ class Solvers(unittest.TestCase):
         self.assertEqual(again.provenance, {"from": "a test"})
         self.assertEqual(Solver.parse(solver.to_json()), solver)
         self.assertIn("2 evaluations", repr(again))
+
+    def test_copies_and_pickles_of_solvers_are_the_same(self):
+        solver = Solver.named("dpm++2m/karras", 5, schedule="vp", prediction="noise")
+        for other in (copy.deepcopy(solver), pickle.loads(pickle.dumps(solver))):
+            self.assertEqual(other, solver)
+            self.assertEqual(other.times, solver.times)
 
     def test_files_of_several_solvers(self):
         solvers = [Solver.named("dpm++2m", n, schedule="vp") for n in (8, 4)]
@@ -197,13 +225,6 @@ class Solvers(unittest.TestCase):
             solver.sample(lambda t, x: x, noise)
         with self.assertRaisesRegex(Error, "guides itself"):
             solver.lower()
-
-    def test_solvers_of_clipped_models_are_refused(self):
-        file = {"format": "bespoke-solver", "version": 2, "name": "own",
-                "field": {"prediction": "noise", "schedule": {"name": "cosine"}, "clip": [-1, 1]},
-                "solvers": [{"nfe": 1, "times": [0, 1], "a": [1], "b": [[1]]}]}
-        with self.assertRaisesRegex(Error, "clips its data predictions"):
-            Solver.parse(json.dumps(file))
 
     def test_bad_files_and_numbers_are_refused(self):
         with self.assertRaisesRegex(Error, "nothing.json"):
@@ -382,9 +403,42 @@ class Methods(unittest.TestCase):
         self.assertEqual(found.solver.b, expected.solver.b)
 
     def test_numbers_of_evaluations_are_whole(self):
-        for nfe in ((4, 6), 2.5, "8", True):
+        for nfe in ((4, 6.5), 2.5, "8", True):
             with self.assertRaisesRegex(bespoke.Error, "nfe must be a whole number"):
                 bespoke.fit(two_gaussians, self.noise, nfe=nfe, progress=False)
+        with self.assertRaisesRegex(bespoke.Error, "at least one number"):
+            bespoke.fit(two_gaussians, self.noise, nfe=(), progress=False)
+
+    def test_several_numbers_of_evaluations_give_one_artefact(self):
+        results = bespoke.fit(two_gaussians, self.noise, nfe=(6, 4), progress=False)
+        self.assertEqual([result.solver.nfe for result in results], [4, 6])
+        self.assertEqual(results[0].reference_calls, results[1].reference_calls)
+        alone = bespoke.fit(two_gaussians, self.noise, nfe=6, progress=False)
+        self.assertEqual(results.at(6).solver.b, alone.solver.b)
+        with self.assertRaisesRegex(bespoke.Error, "only of 4, 6"):
+            results.at(5)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "both.solver.json")
+            results.save(path)
+            self.assertEqual([solver.nfe for solver in Solver.load_all(path)], [4, 6])
+        self.assertEqual(results._repr_html_().count("<tr>"), 3)
+
+    def test_samples_that_are_not_finite_are_left_out(self):
+        noise = self.noise.copy()
+        noise[3] *= 40
+
+        def broken(t, x):
+            return np.where(np.abs(x).max(1, keepdims=True) > 9, np.nan, two_gaussians(t, x))
+        result = bespoke.fit(broken, noise, nfe=4, progress=False)
+        self.assertIn("1 of 40 samples left out", result.note)
+        others = np.delete(noise, 3, axis=0)
+        # As if it had never been there.
+        alone = bespoke.fit(two_gaussians, others, nfe=4, held_out=10, progress=False)
+        np.testing.assert_allclose(result.solver.times, alone.solver.times, rtol=1e-12)
+        np.testing.assert_allclose(result.solver.a, alone.solver.a, rtol=1e-9)
+        comparison = bespoke.compare(broken, noise, ["euler"], 4, progress=False)
+        self.assertEqual(comparison.samples, 39)
+        self.assertIn("1 of 40 samples left out", str(comparison))
 
     def test_solvers_with_built_in_guidance_are_found_and_run(self):
         def plain(t, x):
@@ -598,8 +652,10 @@ class Refusals(unittest.TestCase):
     def test_what_cannot_be_used_is_said(self):
         noise = normal(0, 8, 4)
         self.check("callable", 3, noise)
-        self.check("floating-point array", two_gaussians, [[0.0, 1.0]])
-        self.check("floating-point array.*int64", two_gaussians, np.zeros((3, 4), dtype=np.int64))
+        self.check("must be an array of NumPy", two_gaussians, [[0.0, 1.0]])
+        self.check("in float64 or narrower.*float128", two_gaussians, noise.astype(np.longdouble))
+        self.check("without a mask.*MaskedArray", two_gaussians, np.ma.masked_array(noise))
+        self.check("must be an array.*int64", two_gaussians, np.zeros((3, 4), dtype=np.int64))
         self.check("first axis", two_gaussians, np.zeros(4))
         self.check("first axis", two_gaussians, np.zeros((0, 4)))
         self.check("returned an array of shape", lambda t, x: x[:, :2], noise)
@@ -619,6 +675,33 @@ class Refusals(unittest.TestCase):
                             [Solver.named("euler", 4, schedule="vp")], progress=False)
         with self.assertRaisesRegex(Error, "no solver to compare"):
             bespoke.compare(two_gaussians, normal(0, 4, 8), [], progress=False)
+
+    def test_the_best_of_the_catalogue_is_found(self):
+        noise = normal(3, 24, 4)
+        every = ["euler", "dpm++2m/karras", "unipc3-bh2/uniform-lambda", "midpoint"]
+        comparison = bespoke.compare(two_gaussians, noise, [*every, "best"], nfe=6, progress=False)
+        self.assertEqual(comparison.best().name, "best")
+        self.assertRegex(comparison.notes[0], r"best at 6 NFE is [a-z0-9+-]+/")
+        self.assertEqual([row.name for row in comparison.rows][-1], "best")
+        # Its name is that of what was run.
+        name = comparison.notes[0].split(" is ")[1]
+        again = bespoke.compare(two_gaussians, noise, [name], nfe=6, progress=False)
+        self.assertAlmostEqual(again.rows[0].psnr, comparison.best().psnr, delta=1e-9)
+
+    def test_of_a_file_the_numbers_asked_for_are_compared(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "several.solver.json")
+            bespoke.save_solvers(path, [Solver.named("euler", n) for n in (4, 6, 8)])
+            shown = bespoke.compare(two_gaussians, normal(0, 4, 8), [path], nfe=(6,),
+                                    progress=False)
+            self.assertEqual([row.nfe for row in shown.rows], [6])
+            with self.assertRaisesRegex(Error, "has solvers of 4, 6, 8 evaluations, none of 5"):
+                bespoke.compare(two_gaussians, normal(0, 4, 8), [path], nfe=5, progress=False)
+            page = os.path.join(folder, "page.html")
+            bespoke.compare(two_gaussians, normal(0, 4, 8), ["euler"], nfe=4, report=page,
+                            progress=False)
+            with open(page, encoding="utf-8") as file:
+                self.assertIn("<td>euler</td>", file.read())
 
     def test_a_solver_that_diverges_does_not_stop_the_others(self):
         wild = Solver.of([0, 0.5, 1], [1e308, 1e308], [[1e308], [1e308, 1e308]], name="wild")

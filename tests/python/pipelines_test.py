@@ -31,6 +31,7 @@ except ImportError:
 
 import bespoke
 from bespoke import Error, Schedule
+from bespoke.clip import Clip
 from bespoke.diffusers import BespokeScheduler
 from bespoke.pipelines import fit_pipeline, schedule_of_pipeline
 from mixtures import Counted, Mixture, two_gaussians
@@ -107,6 +108,40 @@ class FitPipeline(unittest.TestCase):
         self.assertTrue(torch.isfinite(images).all())
         self.assertTrue(all(not thread.is_alive() for thread in pipe.threads
                             if thread is not threading.current_thread()))
+
+    def test_what_the_pipeline_clips_is_clipped(self):
+        """As a network whose noise prediction is that of the clipped data."""
+        path = Schedule("ddpm-linear")
+
+        def clipped(t, x):
+            t = float(t[0])
+            alpha, sigma = path.alpha(t), path.sigma(t)
+            data = (x - sigma * noise_field(torch.full((len(x),), t), x)) / alpha
+            return (x - alpha * data.clamp(-0.5, 0.5)) / sigma
+        clip = {"clip_sample": True, "clip_sample_range": 0.5}
+        pipe, by_hand = StandIn({**LINEAR, **clip}, noise_field), StandIn(LINEAR, clipped)
+        results = [fit_pipeline(one, ["0"], 4, samples=8, progress=False)[0]
+                   for one in (pipe, by_hand)]
+        self.assertEqual(results[0].solver.clip, Clip(-0.5, 0.5))
+        self.assertIsNone(results[1].solver.clip)
+        self.assertAlmostEqual(results[0].psnr, results[1].psnr, delta=0.3)
+        torch.manual_seed(5)
+        image = pipe(prompt=["0"], num_inference_steps=4)
+        torch.manual_seed(5)
+        by_hand.scheduler = BespokeScheduler.from_solvers(results[0].solver.of(
+            results[0].solver.times, results[0].solver.a, results[0].solver.b,
+            start_scale=results[0].solver.start_scale, schedule="ddpm-linear", prediction="noise"),
+            LINEAR)
+        np.testing.assert_allclose(image, by_hand(prompt=["0"], num_inference_steps=4), atol=1e-3)
+
+    def test_pipelines_that_end_without_signal(self):
+        config = {**LINEAR, "rescale_betas_zero_snr": True, "prediction_type": "v_prediction"}
+        path = schedule_of_pipeline(types.SimpleNamespace(config=config))
+        self.assertEqual(path.alpha(0), 0)
+        betas = torch.linspace(1e-4, 0.02, 1000, dtype=torch.float64)
+        roots = torch.cumprod(1 - betas, 0).sqrt()  # as diffusers rescales them
+        roots = (roots - roots[-1]) * roots[0] / (roots[0] - roots[-1])
+        self.assertAlmostEqual(path.alpha(1 - 500 / 1000), float(roots[499]), places=10)
 
     def test_all_calls_of_the_network_are_counted(self):
         field = Counted(noise_field)

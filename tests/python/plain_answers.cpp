@@ -18,8 +18,10 @@ constexpr size_t kTraining = 24, kHeldOut = 16;
 
 json answer(const SchedulePtr& schedule, Method method, int nfe) {
   const PlainMixture mixture = plain_mixture();
-  const Samples training = plain_samples(mixture, schedule, kTraining, 1);
-  const Samples held_out = plain_samples(mixture, schedule, kHeldOut, 2);
+  PlainSamplesOptions told;
+  told.canonical = true;
+  const Samples training = plain_samples(mixture, schedule, kTraining, 1, told);
+  const Samples held_out = plain_samples(mixture, schedule, kHeldOut, 2, told);
   DistillOptions options;
   options.nfe = nfe;
   options.method = method;

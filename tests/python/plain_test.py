@@ -26,7 +26,13 @@ SOURCES = Path(__file__).resolve().parents[2] / "python" / "bespoke"
 PATHS = ["fm-ot", "cosine", "vp", "vp:B=15,b=0.2", "ddpm-linear", "ddpm-scaled-linear",
          "ddpm-cosine", "edm:sigma_max=40",
          {"name": "table", "alphas_cumprod": [0.99, 0.9, 0.6, 0.3, 0.05, 0.001]},
-         {"name": "preconditioned", "base": {"name": "cosine"}, "sigma_0": 3.0}]
+         {"name": "preconditioned", "base": {"name": "cosine"}, "sigma_0": 3.0},
+         "edm:sigma_max=40,sigma_min=0.01", "ve", "ve-power:sigma=12", "ddpm-quadratic:steps=50",
+         "ddpm-cosine:beta_min=0.001,steps=300", "ddpm-linear:zero_terminal_snr=1",
+         "vp:end=0.999,denoise=1", "ve-power:start=0.1,end=0.99,denoise=1", "cosine:start=0.2",
+         {"name": "table", "betas": [0.01, 0.1, 0.3, 0.6], "end": 0.9},
+         {"name": "table", "betas": [0.01, 0.1, 0.3, 0.6], "zero_terminal_snr": True},
+         {"name": "preconditioned", "base": {"name": "vp", "end": 0.99}, "sigma_0": 2.0}]
 TIMES = [0.0, 0.0004, 0.013, 0.2, 0.4999, 0.77, 0.999, 1.0]
 
 
@@ -56,7 +62,7 @@ class Parity(unittest.TestCase):
             self.assertEqual(ours.describe(), theirs.describe())
             self.assertEqual((ours.name, ours.source_std), (theirs.name, theirs.source_std))
             for t in TIMES:
-                for what in ("alpha", "sigma", "log_snr"):
+                for what in ("alpha", "sigma", "log_snr", "trained_time"):
                     np.testing.assert_allclose(getattr(ours, what)(t), getattr(theirs, what)(t),
                                                rtol=1e-12, atol=1e-15, err_msg=f"{what} {t}")
             for log_snr in (-20, -3.8, -0.5, 0.0, 1.2, 4.0, 9.0):
@@ -69,6 +75,9 @@ class Parity(unittest.TestCase):
                 theirs = _core.Conversion(prediction, _core.Schedule(description), 1e-7)
                 ours = plain_core.Conversion(prediction, PlainSchedule(description), 1e-7)
                 for left, right in zip(ours.velocity(TIMES), theirs.velocity(TIMES)):
+                    np.testing.assert_allclose(left, right, rtol=1e-7, atol=1e-9,
+                                               err_msg=f"{description} {prediction}")
+                for left, right in zip(ours.data(TIMES), theirs.data(TIMES)):
                     np.testing.assert_allclose(left, right, rtol=1e-7, atol=1e-9,
                                                err_msg=f"{description} {prediction}")
 

@@ -80,7 +80,6 @@ TEST(SolverShape, IsRefusedWhereOnlyOneVelocityCanBeRunOn) {
   const SchedulePtr schedule = fm_ot_schedule();
   const SolverFile file = {"own", {Prediction::velocity, schedule, 2}, {{own}}};
   const std::vector<std::function<void()>> all = {
-      [&] { fold(own, *schedule_change(schedule, vp_schedule())); },
       [&] { pad(own, 6); },
       [&] { lower(own, Prediction::noise, *schedule, 1e-4); },
       [&] { lower_to_sigmas(own, *schedule, 1e-4); },

@@ -126,6 +126,9 @@ struct DistillSummary {
 // each time, and so is one that was interrupted after any iteration and continued from its state.
 // Where the loss stops being finite the best solver so far is returned, as diverged. Adam needs
 // gradients of the training loss.
+//
+// Samples may be in other coordinates than the model's own (canonical_samples): options and the
+// solver found are in the model's own all the same, and what a state says of solvers is in theirs.
 DistillSummary distill(const Samples& training, const Samples& validation,
                        const DistillOptions& options, DistillState state = {},
                        const LossGradients* gradients = nullptr);

@@ -6,6 +6,7 @@
 
 #include "bespoke/base/matrix.h"
 #include "bespoke/distill/coefficients.h"
+#include "bespoke/path/coordinates.h"
 #include "bespoke/solver/ns_solver.h"
 #include "bespoke/solver/time_rounding.h"
 
@@ -16,6 +17,12 @@ namespace bespoke {
 class Family {
  public:
   virtual ~Family() = default;
+
+  // The same solvers told in the canonical coordinates of a path. What a family holds its solvers
+  // to, it does where they will run: in the model's own.
+  virtual std::shared_ptr<const Family> told_in(const CoordinatesPtr& coordinates) const = 0;
+  // One of them in the model's own coordinates, to run there.
+  virtual NsSolver in_own_coordinates(const NsSolver& solver) const = 0;
 
   virtual std::string name() const = 0;
   // Of each of its solvers.
@@ -48,10 +55,12 @@ class Family {
 };
 using FamilyPtr = std::shared_ptr<const Family>;
 
-// What a solver must be like to run where it will be run.
+// What a solver must be like to run where it will be run: in the model's own coordinates, whatever
+// those of the family are.
 struct BnsConstraints {
   bool unit_start_scale = false;  // the noise is taken as it is
   TimeRounding times;
+  CoordinatesPtr coordinates = nullptr;  // of the family's solvers; null: the model's own
 };
 
 // Bespoke Non-Stationary solvers: every NS solver of a shape. theta is n + 1 logits, whose softmax

@@ -18,8 +18,9 @@ namespace bespoke {
 //   by
 // It costs n forwards a sample, or the calls of its shape.
 struct FitOptions {
-  double smoothing = 0.05;       // the floor, of the geometric mean of |r|^2
-  bool free_start_scale = true;  // otherwise 1: the noise is taken as it is
+  double smoothing = 0.05;  // the floor, of the geometric mean of |r|^2
+  bool free_start_scale = true;
+  double start_scale = 1;        // where it is not free: the noise is taken as it is
   std::vector<int> guided = {};  // steps that have d_j, of a solver that guides itself
 };
 

@@ -4,6 +4,7 @@
 
 #include "bespoke/base/jet.h"
 #include "bespoke/model/model.h"
+#include "bespoke/path/conversion.h"
 #include "bespoke/path/prediction.h"
 #include "bespoke/path/scale_time.h"
 
@@ -46,9 +47,17 @@ class RescheduledField : public Field {
   RescheduledField(ModelPtr model, SchedulePtr to);
   torch::Tensor velocity(const torch::Tensor& x, const torch::Tensor& r,
                          const Conditions& conditions) const override;
+  GuidanceParts velocity_parts(const torch::Tensor& x, const torch::Tensor& r,
+                               const Conditions& conditions, bool with_difference) const override;
   bool can_be_recorded() const override { return model_->can_be_recorded(); }
 
  private:
+  // A number of the call of the model at each time.
+  torch::Tensor of_calls(const torch::Tensor& r,
+                         const std::function<double(const ModelCall&)>& number) const;
+  // The states the model is asked about.
+  torch::Tensor own_states(const torch::Tensor& x, const torch::Tensor& r) const;
+
   ModelPtr model_;
   SchedulePtr to_;
   ScaleTimePtr transform_;

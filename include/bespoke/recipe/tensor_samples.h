@@ -30,6 +30,10 @@ struct TensorSamplesOptions {
 Samples tensor_samples(const std::shared_ptr<const Field>& field, const Pairs& pairs,
                        const TensorSamplesOptions& options = {});
 
+// The same of a model in the canonical coordinates of its path, as distillation asks.
+Samples canonical_samples(const ModelPtr& model, const Pairs& pairs,
+                          const TensorSamplesOptions& options = {});
+
 // The loss of solvers on pairs, and its gradient by a sweep back through the model.
 class TensorGradients : public LossGradients {
  public:

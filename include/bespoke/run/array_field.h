@@ -44,9 +44,10 @@ class ArrayField {
 // and smooth at both ends, whatever it predicts.
 class SampledField : public ArrayField {
  public:
-  // The velocity on the FM-OT path, guided where the field is.
-  virtual Array straight_velocity(const Array& x, const std::vector<double>& times,
-                                  const std::vector<int64_t>& samples) const = 0;
+  // As `evaluate`, on the FM-OT path.
+  virtual Velocities evaluate_straight(const Array& x, const std::vector<double>& times,
+                                       const std::vector<int64_t>& samples,
+                                       Question question) const = 0;
 
   // One first-order step over an end where the prediction determines nothing, with the data
   // prediction made at `at`.

@@ -92,6 +92,9 @@ class Arrays {
   // of the sum alone. All are of one type.
   virtual Array combine_first_rows(const std::vector<double>& coefficients,
                                    const std::vector<Array>& terms) const;
+  // x times the weights, number by number, in the type of x. Sample s of x takes row s of the
+  // weights, and where they have fewer rows they begin anew.
+  virtual Array weighed(const Array& x, const Array& weights) const = 0;
 
   // The first sample that is not finite throughout, or -1. Waits for a device.
   virtual int64_t first_not_finite(const Array& x) const = 0;

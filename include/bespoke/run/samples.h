@@ -10,6 +10,7 @@
 
 #include "bespoke/base/matrix.h"
 #include "bespoke/base/team.h"
+#include "bespoke/path/coordinates.h"
 #include "bespoke/run/array_field.h"
 #include "bespoke/run/changed_runs.h"
 #include "bespoke/run/linear_model.h"
@@ -21,11 +22,16 @@ namespace bespoke {
 struct EvaluationOptions {
   // From samples to the space errors are measured in; none is the identity.
   std::function<Array(const Array&)> decode;
+  // Which numbers of a sample count in errors: 1 where one does and 0 where not, a row for each
+  // sample or one for all of them. None: all count. Not with `decode`.
+  Array mask;
   int64_t batch = 64;  // samples given to the field at once
   // Whether what is asked about the same solver, or about several on the same samples, is run in
   // one batch where it fits: for devices on which a large batch costs less than several small ones.
   bool joins_runs = false;
   Team* team = &alone();
+  // Of the field, noise and trajectories, where they are not the model's own (canonical_samples).
+  CoordinatesPtr coordinates;
 };
 
 // Runs of one solver on some of the samples; of a team, this member's part of them.
@@ -49,7 +55,8 @@ using SampleFeatures = std::function<Matrix(const Array& samples)>;
 // Noise, with the model's own samples x(1) from it, on a field: what the methods of distillation
 // learn from and judge by. The loss of a solver is the mean over samples of log(|r|^2 / size),
 // r = decode(x_n) - decode(x(1)): minimising it is maximising the mean PSNR. Errors below
-// kLeastError count as that. A solver that stops being finite on any sample asked about is an Error
+// kLeastError count as that. With a mask r, its columns and the targets of fits are of the numbers
+// that count, and the size of a sample is how many of its numbers do. A solver that stops being finite on any sample asked about is an Error
 // (diverged).
 //
 // On a team, samples are dealt to its members here and nowhere else: sample k belongs to member
@@ -68,10 +75,15 @@ class Samples {
   double data_deviation() const { return deviation_; }  // root mean square of x(1), about 0
   // Whether r is linear in x_n; not where both are decoded first.
   bool is_linear() const { return !options_.decode; }
+  // Whether some of the numbers of a sample do not count in errors.
+  bool is_masked() const { return static_cast<bool>(weights_); }
   bool joins_runs() const { return options_.joins_runs; }
+  int64_t batch() const { return options_.batch; }
   Team& team() const { return *options_.team; }
   // So many samples make a full batch for every member of the team.
   int64_t full_batch() const { return options_.batch * team().size(); }
+  // Those that solvers are in where they are not the model's own, or null.
+  const CoordinatesPtr& coordinates() const { return options_.coordinates; }
   // The true trajectories of the first so many samples are known.
   int64_t trajectories() const;
 
@@ -128,6 +140,8 @@ class Samples {
   std::vector<int64_t> own(const std::vector<int64_t>& samples) const;
   std::vector<int64_t> numbers_of(const std::vector<int64_t>& rows) const;
   Array measured(const Array& x) const;
+  void weigh(const Array& mask);
+  Array counting(const Array& x, const std::vector<int64_t>& rows) const;
   Array residual(const Array& x, const std::vector<int64_t>& rows) const;
   std::vector<Array> decoded_columns(const Array& columns, const Array& x,
                                      const std::vector<int64_t>& rows, const Array& r) const;
@@ -150,7 +164,11 @@ class Samples {
   std::shared_ptr<const Trajectories> trajectories_;
   EvaluationOptions options_;
   std::vector<int64_t> numbers_;
+  // What residuals and columns are multiplied by: the mask, in units that give every sample the
+  // same size. None where all numbers count.
+  Array weights_;
   double size_ = 0, deviation_ = 0;
+  double numbers_in_sample_ = 0;  // those that do not count included
 };
 
 // A solver of one shape in the making, step by step, on samples whose true trajectories are known.

@@ -48,6 +48,12 @@ class Trajectories {
   Array state_at(double t, const std::vector<int64_t>& samples) const;
   Array velocity_at(double t, const std::vector<int64_t>& samples) const;
 
+  // Those of some samples.
+  Trajectories of(const std::vector<int64_t>& samples) const;
+
+  // The same, seen from another path with the same log-SNR at its ends and finite velocities there.
+  Trajectories seen_from(SchedulePtr path) const;
+
   // Adds the samples of another part of the same run.
   void append(Trajectories other);
 

@@ -56,13 +56,15 @@ void require_one_velocity(const NsSolver& solver, const std::string& what);
 // Whether both evaluate the model at the same points: they may differ in the last step.
 bool same_evaluations(const NsSolver& left, const NsSolver& right);
 
-// One update in the over-complete form x_{i+1} = sum_j c_j x_j + d_j u_j, j = 0 ... i.
+// One update in the over-complete form x_{i+1} = sum_j c_j x_j + d_j u_j, j = 0 ... i; of a solver
+// that guides itself with e_m times the m-th of its differences too.
 struct UpdateRule {
-  std::vector<double> c, d;
+  std::vector<double> c, d, e = {};
 };
 
-// The reduction (c, d) -> (a, b): every x_j is itself a combination of x_0 and earlier u's.
-NsSolver from_update_rules(const std::vector<double>& times, const std::vector<UpdateRule>& rules);
+// The reduction (c, d, e) -> (a, b, c): every x_j is itself a combination of x_0 and earlier u's.
+NsSolver from_update_rules(const std::vector<double>& times, const std::vector<UpdateRule>& rules,
+                           const std::vector<int>& guided = {});
 
 // `solver` runs in r on the field transformed by `transform`; the result runs in t on the field
 // itself and computes the same x. This is how scale-time solvers become NS solvers.

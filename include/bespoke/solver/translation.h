@@ -1,0 +1,13 @@
+#pragma once
+
+#include "bespoke/path/coordinates.h"
+#include "bespoke/solver/ns_solver.h"
+
+namespace bespoke {
+
+// A solver of the model's own path told in canonical coordinates, and the other way: the same
+// evaluations at the same log-SNR, the same states but for their scale, exactly.
+NsSolver to_canonical(const NsSolver& solver, const Coordinates& coordinates);
+NsSolver to_own(const NsSolver& solver, const Coordinates& coordinates);
+
+}  // namespace bespoke

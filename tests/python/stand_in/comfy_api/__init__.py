@@ -1,0 +1,1 @@
+"""Stands in for ComfyUI's newer interface of nodes."""
