@@ -32,7 +32,7 @@ DirectOptions match_differences() {
 }
 
 double weight_for(const MatchOptions& options) {
-  constexpr double kBoth = 0.3, kDistribution = 0.03;
+  constexpr double kBoth = 2, kDistribution = 0.3;
   if (options.weight > 0) return options.weight;
   return options.match == Match::distribution ? kDistribution : kBoth;
 }

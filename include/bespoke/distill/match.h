@@ -29,7 +29,7 @@ struct MatchOptions {
   // It must outlive the distillation.
   const Samples* samples = nullptr;
   // Of the mean log error beside the statistics, in parts of their distance at the start; 0 takes
-  // 0.3 for both and 0.03 for the distribution. At 0.3 a decibel is worth 7 % of that distance.
+  // 2 for both and 0.3 for the distribution. At 2 a decibel is worth 46 % of that distance.
   double weight = 0;
   int64_t iterations = 0;   // at most; 0 takes 4
   double smoothing = 0.05;  // the floor under errors, of their geometric mean
