@@ -3,8 +3,9 @@
 
     python3 bench/odd_models.py FOLDER [--only ve-score,no-time] [--steps 1500]
 
-Each is a network of about 0.1 M weights that draws 1x12x12 pictures of bars and blobs, values in
-[-1, 1]. The folder gets NAME.pt and NAME.json for each. bench/wild.py measures them."""
+Each is a network of about 0.1 M weights that draws 1x12x12 pictures of bars and blobs, or small
+graphs, values in [-1, 1]. The folder gets NAME.pt and NAME.json for each, and
+NAME.conditions.safetensors where its conditions are tensors. bench/wild.py measures them."""
 
 import argparse
 import json
@@ -29,6 +30,27 @@ def pictures(count, generator):
     distance = (x * torch.cos(angle) + y * torch.sin(angle) - offset).abs()
     bar = draw(.5, 2.4) * torch.sigmoid((.25 - distance) * 12)
     return (torch.maximum(blob, bar) - 1.2).clamp(-1, 1)[:, None]
+
+
+NODES = 6
+
+
+def graphs(count, generator):
+    """Rings of points with their nearness: nodes [count, 6, 2], edges [count, 6, 6, 1], joined."""
+    turn = 2 * math.pi * torch.rand(count, 1, generator=generator)
+    angles = turn + torch.arange(NODES) * (2 * math.pi / NODES)
+    radius = .3 + .5 * torch.rand(count, 1, generator=generator)
+    points = torch.stack([angles.cos(), angles.sin()], 2) * radius[:, :, None]
+    points = points + .05 * torch.randn(points.shape, generator=generator)
+    distance = (points[:, :, None] - points[:, None]).norm(dim=3)
+    return torch.cat([points.flatten(1), (1 - 2 * distance).tanh().flatten(1)], 1)
+
+
+def rectangles(count, generator):
+    """Masks [count, 1, SIZE, SIZE]: 1 in a rectangle at a corner, as padded samples have them."""
+    sizes = torch.randint(5, SIZE + 1, (2, count, 1, 1, 1), generator=generator)
+    at = torch.arange(SIZE)
+    return ((at[:, None] < sizes[0]) & (at[None] < sizes[1])).float()
 
 
 class Network(torch.nn.Module):
@@ -117,6 +139,52 @@ class Score(torch.nn.Module):
         return self.network(x / torch.sqrt(deviation ** 2 + .25), t) / deviation
 
 
+class Masked(torch.nn.Module):
+    """Sees the numbers that count alone; elsewhere it says what it likes."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = Flat(2 * SIZE * SIZE, SIZE * SIZE)
+
+    def forward(self, x, t, mask):
+        both = torch.cat([(x * mask).flatten(1), mask.flatten(1)], 1)
+        return self.inner(both, t).reshape(-1, 1, SIZE, SIZE)
+
+
+class Graph(torch.nn.Module):
+    """Of nodes and edges, both given and both returned."""
+
+    def __init__(self):
+        super().__init__()
+        size = NODES * 2 + NODES * NODES
+        self.inner = Flat(size, size)
+
+    def forward(self, nodes, edges, t):
+        out = self.inner(torch.cat([nodes.flatten(1), edges.flatten(1)], 1), t)
+        return (out[:, :NODES * 2].reshape(-1, NODES, 2),
+                out[:, NODES * 2:].reshape(-1, NODES, NODES, 1))
+
+
+class Flat(torch.nn.Module):
+    """A residual network on a vector of numbers, told Fourier features of its time."""
+
+    def __init__(self, size, returned, width=192):
+        super().__init__()
+        self.register_buffer("frequencies", 2 ** torch.linspace(-1, 5, 16))
+        self.first = torch.nn.Linear(size + 32, width)
+        self.blocks = torch.nn.ModuleList(
+            torch.nn.Sequential(torch.nn.LayerNorm(width), torch.nn.Linear(width, width),
+                                torch.nn.SiLU(), torch.nn.Linear(width, width)) for _ in range(3))
+        self.last = torch.nn.Linear(width, returned)
+
+    def forward(self, x, t):
+        angles = t[:, None] * self.frequencies * (2 * math.pi)
+        h = self.first(torch.cat([x, angles.sin(), angles.cos()], 1))
+        for block in self.blocks:
+            h = h + block(h)
+        return self.last(h)
+
+
 class Untimed(torch.nn.Module):
     def __init__(self, network):
         super().__init__()
@@ -136,13 +204,13 @@ class ChannelsLast(torch.nn.Module):
         return self.network(x.movedim(-1, 1), t).movedim(1, -1)
 
 
-def train(module, loss, steps, batch=128, rate=2e-3):
+def train(module, loss, steps, batch=128, rate=2e-3, samples=pictures):
     generator = torch.Generator().manual_seed(1)
     optimizer = torch.optim.Adam(module.parameters(), rate)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, steps)
     average = [p.detach().clone() for p in module.parameters()]
     for step in range(steps):
-        data = pictures(batch, generator)
+        data = samples(batch, generator)
         noise = torch.randn(data.shape, generator=generator)
         optimizer.zero_grad()
         value = loss(data, noise, generator)
@@ -272,15 +340,66 @@ def quadratic(steps):
     betas = torch.linspace(1e-2, math.sqrt(.5), 50, dtype=torch.float64) ** 2
     return module, train(module, noise_loss(module, Levels(betas)), steps), \
         (torch.randn(2, 1, SIZE, SIZE), torch.rand(2)), {
-            "prediction": "noise",
+            "prediction": "noise", "clip": True,
             "schedule": {"name": "ddpm-quadratic", "steps": 50, "beta_start": 1e-4,
                          "beta_end": .5},
             "time": {"convention": "index", "levels": 50}}
 
 
+def masked(steps):
+    """A flow model of padded pictures: what is outside a sample's rectangle does not count."""
+    module = Masked()
+
+    def loss(data, noise, generator):
+        t = torch.rand(len(data), generator=generator)
+        mask = rectangles(len(data), generator)
+        out = module(column(t) * data + column(1 - t) * noise, t, mask)
+        return (((out - (data - noise)) * mask) ** 2).sum() / mask.sum()
+    masks = rectangles(64, torch.Generator().manual_seed(2))
+    return module, train(module, loss, steps), \
+        (torch.randn(2, 1, SIZE, SIZE), torch.rand(2), masks[:2]), {
+            "prediction": "velocity", "schedule": {"name": "fm-ot"},
+            "time": {"convention": "noise-to-data"},
+            "conditions": [{"name": "mask", "shape": [1, SIZE, SIZE]}], "error_mask": "mask",
+            "_conditions": {"mask": masks}}
+
+
+def two_tensors(steps):
+    """A flow model of graphs, whose samples are nodes and edges."""
+    module = Graph()
+
+    def loss(data, noise, generator):
+        t = torch.rand(len(data), generator=generator)
+        x = t[:, None] * data + (1 - t[:, None]) * noise
+        nodes = x[:, :NODES * 2].reshape(-1, NODES, 2)
+        found = module(nodes, x[:, NODES * 2:].reshape(-1, NODES, NODES, 1), t)
+        return ((torch.cat([part.flatten(1) for part in found], 1) - (data - noise)) ** 2).mean()
+    return module, train(module, loss, steps, samples=graphs), \
+        (torch.randn(2, NODES, 2), torch.randn(2, NODES, NODES, 1), torch.rand(2)), {
+            "sample_shape": {"nodes": [NODES, 2], "edges": [NODES, NODES, 1]},
+            "prediction": "velocity", "schedule": {"name": "fm-ot"},
+            "time": {"convention": "noise-to-data"}}
+
+
+def write_tensors(path, tensors):
+    """A safetensors file of float32 tensors, without a library."""
+    header, blocks, begin = {}, [], 0
+    for name, tensor in tensors.items():
+        data = tensor.float().contiguous().numpy().tobytes()
+        header[name] = {"dtype": "F32", "shape": list(tensor.shape),
+                        "data_offsets": [begin, begin + len(data)]}
+        blocks.append(data)
+        begin += len(data)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text + b"".join(blocks))
+
+
 MODELS = {"clipped": clipped, "ve-score": ve_score, "truncated": truncated,
           "integer-time": integer_time, "rough": rough, "learned-variance": learned_variance,
-          "no-time": no_time, "channels-last": channels_last, "quadratic": quadratic}
+          "no-time": no_time, "channels-last": channels_last, "quadratic": quadratic,
+          "masked": masked, "two-tensors": two_tensors}
 
 
 def main():
@@ -298,6 +417,10 @@ def main():
         module, value, example, card = MODELS[name](options.steps)
         module.eval()
         torch.jit.trace(module, example).save(os.path.join(options.folder, name + ".pt"))
+        conditions = card.pop("_conditions", {})
+        if conditions:
+            write_tensors(os.path.join(options.folder, name + ".conditions.safetensors"),
+                          conditions)
         card = {"format": "torchscript", "name": name, "weights": name + ".pt",
                 "sample_shape": [1, SIZE, SIZE], "value_range": [-1, 1], **card}
         with open(os.path.join(options.folder, name + ".json"), "w") as file:

@@ -4,6 +4,9 @@
     python3 bench/odd_models.py odd && python3 bench/wild.py odd
     python3 bench/wild.py FOLDER --nfe 4,6,8 --samples 64 --device cuda:0
 
+Conditions that are tensors are read from NAME.conditions.safetensors beside the card, where that
+is.
+
 A row of a Markdown table for each card and number of evaluations: what `check` says, and the PSNR
 (mean over samples, standard error) against the model's own samples on noise that no solver was made
 with, of the fit, of auto and of the best of the catalogue on its best grid, with the calls of the
@@ -31,21 +34,26 @@ def run(options, *words, may_fail=False):
     return done
 
 
-def running(options):
-    return ["--device", options.device, "--batch", str(options.batch)]
+def running(options, card):
+    given = []
+    path = card[:-len(".json")] + ".conditions.safetensors"
+    if os.path.exists(path):
+        for name in tensors_of(path):
+            given += ["--cond", f"{name}={path}:{name}"]
+    return ["--device", options.device, "--batch", str(options.batch), *given]
 
 
 def verdict(options, card):
-    done = run(options, "check", card, *running(options), "--count", str(options.check_count),
-               may_fail=True)
+    done = run(options, "check", card, *running(options, card), "--count",
+               str(options.check_count), may_fail=True)
     if done.returncode != 0:
         return f"refused ({done.returncode})"
     return "warns" if "warning" in done.stderr else "fits"
 
 
-def tensors_of(folder):
-    """What `sample` wrote: a safetensors file, read without a library."""
-    with open(os.path.join(folder, "samples.safetensors"), "rb") as file:
+def tensors_of(path):
+    """A safetensors file, read without a library."""
+    with open(path, "rb") as file:
         length = int.from_bytes(file.read(8), "little")
         header, data = json.loads(file.read(length)), file.read()
     kinds = {"F32": np.float32, "F64": np.float64, "I64": np.int64}
@@ -59,13 +67,35 @@ def drawn(options, card, work, name, *words):
     if not os.path.exists(os.path.join(folder, "samples.safetensors")):
         seeds = f"{options.seed}-{options.seed + options.samples - 1}"
         run(options, "sample", "--model", card, "--seeds", seeds, "--space", "sample", "-o", folder,
-            *words, *running(options))
-    return tensors_of(folder)["samples"].astype(np.float64)
+            *words, *running(options, card))
+    return tensors_of(os.path.join(folder, "samples.safetensors"))
 
 
-def decibels(found, truth, peak):
+def joined(document, tensors):
+    """The samples [count, numbers]; those of several tensors side by side."""
+    shape = document["sample_shape"]
+    names = list(shape) if isinstance(shape, dict) else ["samples"]
+    return np.concatenate([tensors[name].reshape(len(tensors[name]), -1).astype(np.float64)
+                           for name in names], 1)
+
+
+def counting(document, tensors):
+    """1 where a number counts, [count, numbers]: of masks that are conditions of one tensor."""
+    mask = document.get("error_mask")
+    if mask is None:
+        return np.ones((1, 1))
+    name = mask[len("not "):] if mask.startswith("not ") else mask
+    values = tensors["condition." + name].astype(np.float64)
+    values = 1 - values if mask.startswith("not ") else values
+    shape = tensors["samples"].shape
+    values = values.reshape(values.shape + (1,) * (len(shape) - values.ndim))
+    return np.broadcast_to(values, shape).reshape(len(values), -1)
+
+
+def decibels(found, truth, counts, peak):
     """Mean and standard error over samples."""
-    errors = ((found - truth) ** 2).reshape(len(truth), -1).mean(1)
+    counts = np.broadcast_to(counts, truth.shape)
+    errors = ((found - truth) ** 2 * counts).sum(1) / counts.sum(1)
     each = 10 * np.log10(peak ** 2 / np.maximum(errors, 1e-30))
     return each.mean(), each.std(ddof=1) / math.sqrt(len(each))
 
@@ -79,7 +109,7 @@ def distilled(options, card, work, method):
         run(options, "distill", "--model", card, "--nfe", options.nfe, "-o", folder,
             *(["--method", "fit"] if method == "fit" else []),
             *(["--calls", options.calls] if options.calls and method == "auto" else []),
-            *running(options))
+            *running(options, card))
         with open(cost, "w") as file:
             json.dump({"seconds": time.time() - begun}, file)
     with open(cost) as file:
@@ -99,7 +129,7 @@ def best_names(options, card, work):
     path = os.path.join(work, "best.json")
     if not os.path.exists(path):
         done = run(options, "compare", "--model", card, "--solvers", "best", "--nfe", options.nfe,
-                   "--count", "8", *running(options))
+                   "--count", "8", *running(options, card))
         found = dict(re.findall(r"best at (\d+) NFE is (\S+)", done.stdout + done.stderr))
         with open(path, "w") as file:
             json.dump(found, file)
@@ -129,7 +159,8 @@ def rows_of(options, card):
     for nfe in options.nfe.split(","):
         def figure(label, solver):
             found = drawn(options, card, work, f"{label}-{nfe}", "--solver", solver, "--nfe", nfe)
-            return text(decibels(found, truth, most - least))
+            return text(decibels(joined(document, found), joined(document, truth),
+                                 counting(document, truth), most - least))
         figures = [figure("fit", made["fit"][0]), figure("auto", made["auto"][0]),
                    figure("best", best[nfe])]
         print(f"| {name} | {said} | {nfe} | {' | '.join(figures)} | {best[nfe]} | {cost} |",

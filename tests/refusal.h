@@ -6,13 +6,13 @@
 
 namespace bespoke::testing {
 
-// The message of the bad-input error that work() ends with; empty if it ends otherwise.
+// The message of the error of this kind that work() ends with; empty if it ends otherwise.
 template <class Work>
-std::string refusal(const Work& work) {
+std::string refusal(const Work& work, ErrorKind kind = ErrorKind::bad_input) {
   try {
     work();
   } catch (const Error& error) {
-    return error.kind() == ErrorKind::bad_input ? error.what() : "";
+    return error.kind() == kind ? error.what() : "";
   }
   return "";
 }

@@ -14,6 +14,7 @@
 #include "bespoke/base/progress.h"
 #include "bespoke/measure/card_check.h"
 #include "bespoke/model/network_trial.h"
+#include "bespoke/recipe/error_mask.h"
 #include "bespoke/report/table.h"
 #include "commands/commands.h"
 #include "options/condition_options.h"
@@ -246,15 +247,27 @@ void warn_of_doubt(const OpenModel& open, const CardCheck& check, bool real) {
       open.name, real ? "the real" : "its own", check.declared.error);
 }
 
+// Whether the samples are what the network was trained on once they are clipped.
+bool needs_clip(const CardCheck& check) {
+  constexpr double kNoWorse = 0.98;
+  return check.clip && check.clip->gain > kNoWorse;
+}
+
+// Whether that is what is wrong with them: clipped they are much smaller, or are drawn at all.
+bool leaves_range(const CardCheck& check) {
+  constexpr double kMuchSmaller = 0.7;
+  return needs_clip(check) && check.clip->deviation < kMuchSmaller * check.declared.deviation;
+}
+
 // Values outside the range: the model clips, or its data has another scale.
 void advise_on_range(const OpenModel& open, const CardCheck& check, bool real) {
-  constexpr double kManyOutside = 0.05, kNoWorse = 0.98;
+  constexpr double kManyOutside = 0.05;
   const ModelCard& card = open.card;
   if (check.declared.outside <= kManyOutside || !std::isfinite(check.declared.deviation)) return;
   const std::string found =
       fmt::format("{:.0f} % of the {} values lie outside value_range [{}, {}]",
                   100 * check.declared.outside, real ? "real" : "sample", card.least, card.most);
-  if (check.clip && check.clip->gain > kNoWorse) {
+  if (needs_clip(check)) {
     fmt::print(
         "Note: {}. Clipped to it at every evaluation the samples have a deviation of {:.3f} "
         "instead "
@@ -280,15 +293,19 @@ void say_what_is_alike(const CardCheck& check) {
 }
 
 void report_verdict(const OpenModel& open, const CardCheck& check, bool real) {
-  if (check.verdict == CardVerdict::wrong) {
-    throw bad_input("{} does not describe this network: {}; change that key", open.name,
-                    evidence(check, real));
-  }
-  if (check.verdict == CardVerdict::doubtful) {
-    warn_of_doubt(open, check, real);
-  } else {
+  if (check.verdict == CardVerdict::fits) {
     fmt::print("\nThe card fits: prediction, schedule and time agree with the network.\n");
     say_what_is_alike(check);
+  } else if (leaves_range(check)) {  // what is drawn out of range tells nothing of the other keys
+    say("bespoke: warning: the samples of {} leave value_range, and clipped to it they are what "
+        "the "
+        "network denoises: add \"clip\" before you change other keys",
+        open.name);
+  } else if (check.verdict == CardVerdict::wrong) {
+    throw bad_input("{} does not describe this network: {}; change that key", open.name,
+                    evidence(check, real));
+  } else {
+    warn_of_doubt(open, check, real);
   }
   advise_on_range(open, check, real);
 }
@@ -302,6 +319,7 @@ CardCheck checked(const OpenModel& open, const CheckCommandOptions& options,
   check_options.seed = options.seed;
   check_options.conditions = conditions;
   check_options.data = data;
+  check_options.mask = error_mask(open.card, conditions);
   check_options.on_progress = [&](double done) { progress.update(done); };
   return check_card(open.network, open.card, check_options);
 }

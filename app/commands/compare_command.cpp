@@ -15,6 +15,7 @@
 #include "bespoke/measure/compare.h"
 #include "bespoke/model/fields.h"
 #include "bespoke/model/guidance.h"
+#include "bespoke/recipe/error_mask.h"
 #include "bespoke/recipe/tensor_samples.h"
 #include "bespoke/report/table.h"
 #include "bespoke/sample/in_batches.h"
@@ -151,6 +152,7 @@ void add_best(const CompareCommandOptions& options, const OpenModel& open,
   TensorSamplesOptions side_by_side;
   side_by_side.device_batch = options.model.batch;
   side_by_side.joins_runs = true;
+  side_by_side.mask = [&](const Conditions& given) { return error_mask(open.card, given); };
   const Samples samples = tensor_samples(
       std::make_shared<VelocityField>(guided(open, pairs.conditions)), pairs, side_by_side);
   for (const int64_t nfe : nfes) {
@@ -287,6 +289,12 @@ CompareOptions library_options(const PreparedComparison& work,
   }
   result.jury = work.jury;
   result.team = &team();
+  if (!work.open.card.error_masks.empty()) {
+    const torch::Tensor mask = error_mask(work.open.card, work.chosen.conditions);
+    std::vector<int64_t> sizes = mask.sizes().vec();
+    sizes.front() = work.chosen.count();
+    result.filled = mask.expand(sizes);
+  }
   if (work.gaps) work.gaps->apply_to(result);
   if (options.report.any() || !options.sounds.empty())
     result.keep = std::min(kReportSamples, work.chosen.count());
@@ -355,14 +363,21 @@ ComparisonResult measure(const PreparedComparison& work, const CompareCommandOpt
   return result;
 }
 
+// What of the samples the figures are of, where it is not all.
+std::string counted_part(const PreparedComparison& work) {
+  if (work.gaps) return ", in the filled spans";
+  const bool masked = !work.decoded && !work.open.card.error_masks.empty();
+  return masked ? ", of what the error mask counts" : "";
+}
+
 std::string psnr_title(const PreparedComparison& work, const ComparisonResult& result,
                        const CompareCommandOptions& options) {
   return fmt::format(
       "PSNR in dB (peak-to-peak {:g}, {} space{}) against the reference ({:.0f} evaluations a "
       "sample, tolerance {:g}){}{}\n{}",
-      value_peak(work.open, work.decoded), work.decoded ? "decoded" : "sample",
-      work.gaps ? ", in the filled spans" : "", result.figures.reference_evaluations,
-      options.tolerance, result.cached_reference ? " (cached)" : "",
+      value_peak(work.open, work.decoded), work.decoded ? "decoded" : "sample", counted_part(work),
+      result.figures.reference_evaluations, options.tolerance,
+      result.cached_reference ? " (cached)" : "",
       options.details ? "" : ", by " + to_string(unit_of(result.figures)), work.chosen.title);
 }
 
@@ -499,6 +514,7 @@ void run_compare(const CompareCommandOptions& options) {
                                   work.contenders.notes,
                                   work.decoded,
                                   options.tolerance,
+                                  counted_part(work),
                                   work.gaps ? &*work.gaps : nullptr};
   if (!for_programs && !work.contenders.notes.empty()) {
     fmt::print("\n{}\n",

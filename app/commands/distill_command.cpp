@@ -36,9 +36,12 @@ using namespace detail;
 namespace {
 
 struct TrainingData {
-  Pairs train, validation;
-  std::optional<Pairs> matching;  // whose statistics are matched, where they are made for it
+  Pairs train;
+  std::optional<Pairs> validation;  // none: the training pairs measure
+  std::optional<Pairs> matching;    // whose statistics are matched, where they are made for it
   nlohmann::json provenance;
+
+  const Pairs& measured() const { return validation ? *validation : train; }
   int64_t reference_evaluations = 0;  // where they were made now; 0 where they were read
 };
 
@@ -54,7 +57,7 @@ Pairs sound_pairs(const Pairs& pairs, Split split, const OpenModel& open) {
 
 nlohmann::json describe_pairs(const PairPlan& plan, const TrainingData& data) {
   return {{"train", data.train.count()},
-          {"validation", data.validation.count()},
+          {"validation", data.validation ? data.validation->count() : 0},
           {"tolerance", plan.tolerances.rtol},
           {"seeds", {plan.train.seed, plan.validation.seed}},
           {"conditions", plan.conditions}};
@@ -100,9 +103,27 @@ TrainingData read_training_data(const std::string& folder, int64_t most_pairs, M
   return data;
 }
 
+// What is made now: as many as calls pay for where they are limited, for the most evaluations.
+MadePairsOptions pairs_wanted(const DistillCommandOptions& options, const OpenModel& open,
+                              const std::optional<OpenFeatures>& features) {
+  const auto most = static_cast<int>(options.nfes().back());
+  ModelDistillOptions plan = distill_options(options, open, features, most, false);
+  if (options.most_forwards > 0) {
+    plan = within_calls(plan, options.samples);
+  } else if (options.samples > 0) {
+    plan.training_plan.count = options.samples;
+  }
+  const Tolerances usual = usual_tolerances(most > 0 ? most : options.network_calls);
+  return {options.model.batch,        options.conditions,
+          plan.training_plan.count,   plan.validation_plan.count,
+          options.matching_samples(), options.tolerance.value_or(usual.rtol),
+          plan.fixed_evaluations};
+}
+
 // Pairs of a folder, or made now: a few in memory for methods that need no more, or a folder of
 // hundreds.
-TrainingData load_training_data(const DistillCommandOptions& options, const OpenModel& open) {
+TrainingData load_training_data(const DistillCommandOptions& options, const OpenModel& open,
+                                const std::optional<OpenFeatures>& features) {
   const Method method = parse_method(options.method);
   if (!options.pairs.empty()) {
     return read_training_data(options.pairs, options.most_pairs, method, open);
@@ -112,21 +133,24 @@ TrainingData load_training_data(const DistillCommandOptions& options, const Open
     make_default_pairs(open, options.model.batch, options.conditions, options.tolerance, folder);
     return read_training_data(folder, options.most_pairs, method, open);
   }
-  const auto most = static_cast<int>(options.nfes().back());
-  const Tolerances usual = usual_tolerances(most > 0 ? most : options.network_calls);
-  MadePairs made = make_pairs_now(open, options.model.batch, options.conditions,
-                                  options.tolerance.value_or(usual.rtol), options.samples,
-                                  options.matching_samples());
+  const MadePairsOptions wanted = pairs_wanted(options, open, features);
+  MadePairs made = make_pairs_now(open, wanted);
   TrainingData data;
+  data.reference_evaluations = made.train.evaluations.sum().item<int64_t>();
   data.train = sound_pairs(made.train, Split::train, open);
-  data.validation = sound_pairs(made.validation, Split::validation, open);
+  if (wanted.validation > 0) {
+    data.reference_evaluations += made.validation.evaluations.sum().item<int64_t>();
+    data.validation = sound_pairs(made.validation, Split::validation, open);
+  }
   data.provenance = describe_pairs(made.plan, data);
-  data.reference_evaluations = made.train.evaluations.sum().item<int64_t>() +
-                               made.validation.evaluations.sum().item<int64_t>();
-  if (options.matching_samples() > 0) {
+  if (wanted.matching > 0) {
     data.matching = made.matching.to(open.device, open.state_dtype());
     data.provenance["matching"] = made.matching.count();
     data.reference_evaluations += made.matching.evaluations.sum().item<int64_t>();
+  }
+  if (wanted.fixed_evaluations > 0) {
+    data.provenance.erase("tolerance");
+    data.provenance["evaluations"] = wanted.fixed_evaluations;
   }
   return data;
 }
@@ -254,6 +278,9 @@ nlohmann::json resolved_options(const DistillCommandOptions& options, const Open
                              {"seed", options.seed}};
   // Only where it was given, so that runs begun before there was such an option can go on.
   if (options.network_calls > 0) resolved["network_calls"] = options.network_calls;
+  for (const auto& [part, mask] : open.card.error_masks) {
+    resolved["error_mask"][part] = {mask.condition, mask.inverted, mask.file.string()};
+  }
   if (options.match != kAuto) resolved["match"] = options.match;
   if (features) resolved["features"] = features->identity;
   if (options.match_weight > 0) resolved["match_weight"] = options.match_weight;
@@ -328,6 +355,9 @@ DistillSummary run_and_record(Session& session, ModelDistillOptions& settings, D
   };
   settings.training = session.data.train;
   settings.validation = session.data.validation;
+  if (!session.data.validation) settings.validation_plan.count = 0;
+  settings.reference_forwards =
+      session.data.reference_evaluations * (settings.network_calls > 0 ? 2 : 1);
   // A folder of pairs is all there is: its training pairs are matched too.
   settings.matching = session.data.matching ? session.data.matching : session.data.train;
   settings.team = &team();
@@ -381,9 +411,11 @@ Outcome distill_one(Session& session, int nfe) {
   const DistillSummary result =
       run_and_record(session, settings, standing.state, run ? &*run : nullptr);
   Outcome outcome = {to_json(result.provenance()), result.solver};
-  if (session.open.card.sample_rate > 0) {
+  // Of all numbers, so there is none where some do not count; and it takes calls of its own.
+  if (session.open.card.sample_rate > 0 && session.open.card.error_masks.empty() &&
+      options.most_forwards == 0) {
     outcome.summary["validation_snr"] =
-        validation_snr(session.model, session.data.validation,
+        validation_snr(session.model, session.data.measured(),
                        session.memory.value_or(settings.samples), result.solver);
   }
   session.keep(outcome);
@@ -422,7 +454,24 @@ void check_all(const DistillCommandOptions& options, const OpenModel& open,
         "--match-samples {} or more, found {}",
         features->dimension, features->dimension + 1, options.match_samples);
   }
+  if (options.pairs.empty()) pairs_wanted(options, open, features);
   check_gradients(options, open);
+}
+
+// On what a budget went.
+std::string spending(const Outcome& outcome) {
+  const auto of = [&](const char* key) { return outcome.summary.value(key, int64_t{0}); };
+  const int64_t samples = of("reference_forwards"), fits = of("screening_forwards");
+  const int64_t training = of("forwards"), measuring = of("validation_forwards");
+  return fmt::format(
+      "{}: {} calls, {} for the model's own samples, {} for fits, {} to train, {} to measure",
+      evaluations_text(outcome.solver.shape()), grouped(samples + fits + training + measuring),
+      grouped(samples), grouped(fits), grouped(training), grouped(measuring));
+}
+
+std::string measured_on(const TrainingData& data) {
+  return data.validation ? fmt::format("{} held-out pairs", data.validation->count())
+                         : "the pairs themselves, as few calls hold out none";
 }
 
 void run_distill(const DistillCommandOptions& options) {
@@ -437,7 +486,8 @@ void run_distill(const DistillCommandOptions& options) {
     refuse_unless_resumed(options.output, options.resume);
     return "";
   });
-  Session session{options, open, load_training_data(options, open), features, nullptr, decoded};
+  Session session{options,  open,    load_training_data(options, open, features),
+                  features, nullptr, decoded};
   session.model = guided(open, session.data.train.conditions);
   session.path = std::filesystem::path(options.output) / (options.family + ".solver.json");
   session.file = begin_solver_file(options, open, session.data, decoded);
@@ -452,11 +502,14 @@ void run_distill(const DistillCommandOptions& options) {
     outcomes.push_back(distill_one(session, static_cast<int>(nfe)));
   }
   const std::string title = fmt::format(
-      "PSNR in dB (peak-to-peak {:g}, {} space) on {} held-out pairs, distilled on {} by {}\n{}",
-      value_peak(open, decoded), decoded ? "decoded" : "sample", session.data.validation.count(),
+      "PSNR in dB (peak-to-peak {:g}, {} space) on {}, distilled on {} by {}\n{}",
+      value_peak(open, decoded), decoded ? "decoded" : "sample", measured_on(session.data),
       session.data.train.count(), options.method, open.title());
-  fmt::print("{}\nin {}\n", summary_table(outcomes).render(TableFormat::table, title),
-             session.path.string());
+  fmt::print("{}\n", summary_table(outcomes).render(TableFormat::table, title));
+  for (const Outcome& outcome : outcomes) {
+    if (options.most_forwards > 0) fmt::print("{}\n", spending(outcome));
+  }
+  fmt::print("in {}\n", session.path.string());
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "bespoke/measure/card_check.h"
 #include "bespoke/model/guidance.h"
 #include "bespoke/recipe/distill_model.h"
+#include "bespoke/recipe/error_mask.h"
 #include "bespoke/recipe/pair_store.h"
 #include "commands/commands.h"
 #include "commands/pairs_command.h"
@@ -196,6 +197,7 @@ void say_first_look(const OpenModel& open, const ModelPtr& model, const PairPlan
   options.seed = static_cast<uint64_t>(plan.train.seed);
   options.device = open.device;
   options.conditions = dealt(deals, plan, Split::train, 0, options.count);
+  options.mask = error_mask(open.card, options.conditions);
   const SampleGlance glance = glance_at_samples(model, open.card.least, open.card.most, options);
   for (const auto& remark : remarks(glance, open.card)) say("bespoke: warning: {}", remark);
 }
@@ -265,30 +267,29 @@ void make_default_pairs(const OpenModel& open, int64_t batch,
   report_pairs(options, open);
 }
 
-MadePairs make_pairs_now(const OpenModel& open, int64_t batch,
-                         const std::vector<std::string>& conditions, double tolerance,
-                         int64_t samples, int64_t matching) {
+MadePairs make_pairs_now(const OpenModel& open, const MadePairsOptions& own) {
   const ModelDistillOptions defaults;
   PairsCommandOptions options;
-  options.tolerance = tolerance;
-  options.plan.train.count = samples;
-  options.plan.validation.count = defaults.validation_plan.count;
+  options.tolerance = own.tolerance;
+  options.plan.train.count = own.train;
+  options.plan.validation.count = own.validation;
   MadePairs made;
   made.plan = plan_of(options, open);
   check_plan(made.plan);
   PairPlan with_matching = made.plan;
-  with_matching.train.count += matching;
-  const ConditionDeals deals = deal_conditions(open, conditions, with_matching);
+  with_matching.train.count += own.matching;
+  const ConditionDeals deals = deal_conditions(open, own.conditions, with_matching);
   made.plan.conditions = policy_of(deals);
   const ModelPtr model = guided_for(open, deals);
-  say_first_look(open, model, made.plan, deals, batch);
+  if (own.fixed_evaluations == 0) say_first_look(open, model, made.plan, deals, own.batch);
   const auto make = [&](const std::string& what, Split split, PairSource source) {
     Progress progress(fmt::format("the model's own samples ({})", what));
     const int64_t end = source.first + source.count;
     source.seed = split == Split::train ? made.plan.train.seed : made.plan.validation.seed;
-    source.conditions = dealt(deals, made.plan, split, source.first, end);
+    source.conditions = dealt(deals, with_matching, split, source.first, end);
+    source.fixed_evaluations = own.fixed_evaluations;
     PairRun run;
-    run.batch = batch;
+    run.batch = own.batch;
     run.device = open.device;
     run.on_progress = [&](double done) { progress.update(done); };
     run.on_given_up = [](int64_t, const std::string&) {};  // distillation leaves it out
@@ -303,11 +304,13 @@ MadePairs make_pairs_now(const OpenModel& open, int64_t batch,
     return source;
   };
   made.train = make("train", Split::train, source_of(made.plan.train, defaults.fit.samples));
-  made.validation = make("validation", Split::validation, source_of(made.plan.validation, 0));
-  if (matching > 0) {
+  if (own.validation > 0) {
+    made.validation = make("validation", Split::validation, source_of(made.plan.validation, 0));
+  }
+  if (own.matching > 0) {
     PairSource source;
     source.first = made.plan.train.count;
-    source.count = matching;
+    source.count = own.matching;
     source.tolerances = defaults.match_tolerances;
     made.matching = make("to match statistics of", Split::train, source);
   }

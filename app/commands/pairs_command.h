@@ -23,8 +23,13 @@ struct MadePairs {
   PairPlan plan;
   Pairs train, validation, matching;
 };
-MadePairs make_pairs_now(const OpenModel& open, int64_t batch,
-                         const std::vector<std::string>& conditions, double tolerance,
-                         int64_t samples, int64_t matching);
+struct MadePairsOptions {
+  int64_t batch = 64;
+  std::vector<std::string> conditions;
+  int64_t train = 0, validation = 0, matching = 0;
+  double tolerance = 0;
+  int64_t fixed_evaluations = 0;  // instead, each; then nothing beyond them is asked
+};
+MadePairs make_pairs_now(const OpenModel& open, const MadePairsOptions& options);
 
 }  // namespace bespoke

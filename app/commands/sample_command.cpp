@@ -9,15 +9,21 @@
 #include "bespoke/base/message.h"
 #include "bespoke/base/printable_lines.h"
 #include "bespoke/base/progress.h"
+#include "bespoke/base/psnr.h"
+#include "bespoke/base/text.h"
 #include "bespoke/model/fields.h"
+#include "bespoke/recipe/learning_sampler.h"
 #include "bespoke/sample/in_batches.h"
 #include "bespoke/sample/on_outputs.h"
+#include "bespoke/solver/solver_file.h"
 #include "bespoke/version.h"
 #include "commands/commands.h"
 #include "options/drawing_options.h"
 #include "options/model_options.h"
+#include "options/number_checks.h"
 #include "options/samples_options.h"
 #include "options/space_options.h"
+#include "runs/invocation.h"
 #include "runs/sample_output.h"
 
 namespace bespoke {
@@ -26,11 +32,16 @@ using namespace detail;
 
 namespace {
 
+constexpr char kLearn[] = "learn";
+
 struct SampleCommandOptions {
   ModelOptions model;
   SamplesOptions samples;
   DrawingOptions drawing;
+  int64_t learn_from = LearningOptions().samples;
   std::string output, space;
+
+  bool learns() const { return drawing.name == kLearn; }
 };
 
 // Samples and what each cost.
@@ -40,16 +51,95 @@ struct Draw {
   int network_calls = 0;  // of a solver that guides itself
 };
 
-Draw draw(const SampleCommandOptions& options, const OpenModel& open, const ChosenSamples& chosen) {
-  const bool by_reference = options.drawing.exactly();
-  Progress progress(by_reference ? "reference" : "sampling");
+Batching batching_for(const SampleCommandOptions& options, Progress& progress) {
   Batching batching;
   batching.batch = options.model.batch;
-  batching.on_progress = [&](double done) { progress.update(done); };
+  batching.on_progress = [&progress](double done) { progress.update(done); };
   batching.on_less = [](int64_t batch) {
     say("bespoke: out of memory, going on with --batch {}", batch);
   };
   batching.on_note = [](const std::string& note) { say("bespoke: {}", note); };
+  return batching;
+}
+
+// For `bespoke sample` again, which then learns nothing.
+void keep_learnt(const SampleCommandOptions& options, const OpenModel& open,
+                 const LearntSolver& learnt) {
+  const std::string path = options.output + "/learnt.solver.json";
+  SolverFile file;
+  file.name = "learnt";
+  file.field = open.field();
+  file.provenance = {{"made_by", "bespoke " BESPOKE_VERSION " sample"},
+                     {"command", invocations().back()},
+                     {"model", open.identity()},
+                     {"method", kLearn}};
+  Provenance provenance;
+  provenance.start = learnt.solver.name;
+  provenance.samples = learnt.samples;
+  provenance.calls = learnt.calls;
+  file.put({learnt.solver.solver, to_json(provenance)});
+  write_solver_file(path, file);
+  say("learnt from the first {} sample{} in {} calls: {:.1f} dB {}, kept in {}", learnt.samples,
+      learnt.samples == 1 ? "" : "s", grouped(learnt.calls),
+      psnr_of_loss(learnt.loss, value_peak(open, false)),
+      learnt.samples == 1 ? "on it, mostly 2 to 5 dB less on others"
+                          : "estimated by leaving each out",
+      path);
+}
+
+// The first samples by many evaluations, and what they teach.
+Draw draw_learning(const SampleCommandOptions& options, const OpenModel& open,
+                   const ChosenSamples& chosen) {
+  LearningOptions learning;
+  if (options.drawing.nfe > 0) learning.nfe = options.drawing.nfe;
+  learning.samples = options.learn_from;
+  LearningSampler sampler(chosen.model, learning);
+  const int64_t first = std::min(chosen.count(), learning.samples);
+  say("the first {} of {} samples by {} evaluations each{}", first, chosen.count(),
+      learning.evaluations,
+      first < chosen.count() ? fmt::format(", the others by {}, as they teach", learning.nfe)
+                             : "; there are no others to learn for");
+  Progress progress("sampling");
+  const Batching batching = batching_for(options, progress);
+  const auto rows = [&](int64_t begin, int64_t end) {
+    Batching part = batching;
+    part.first_sample = begin;
+    return sampler.sample(chosen.noise.slice(0, begin, end), slice(chosen.conditions, begin, end),
+                          part);
+  };
+  torch::Tensor samples = rows(0, first);
+  int64_t evaluations = first * learning.evaluations;
+  if (first < chosen.count()) {
+    samples = torch::cat({samples, rows(first, chosen.count())});
+    keep_learnt(options, open, *sampler.learnt());
+    evaluations = sampler.learnt()->calls + (chosen.count() - first) * learning.nfe;
+  }
+  return {samples, static_cast<double>(evaluations) / static_cast<double>(chosen.count())};
+}
+
+void check_learning(const SampleCommandOptions& options) {
+  const SolverOptions& solver = options.drawing.solver;
+  if (!options.learns()) {
+    if (options.learn_from != LearningOptions().samples) {
+      throw usage_error("--learn-from goes with --solver learn, found --solver {}",
+                        options.drawing.name);
+    }
+    return;
+  }
+  check_nfe(options.drawing.nfe > 0 ? options.drawing.nfe : LearningOptions().nfe);
+  if (!solver.grid.empty() || !solver.via.empty() || solver.sigma_0 != SolverOptions().sigma_0 ||
+      solver.lower_order_final) {
+    throw usage_error(
+        "--solver learn finds times and coefficients by itself; leave out --grid, --via, --sigma0 "
+        "and --lower-order-final");
+  }
+}
+
+Draw draw(const SampleCommandOptions& options, const OpenModel& open, const ChosenSamples& chosen) {
+  if (options.learns()) return draw_learning(options, open, chosen);
+  const bool by_reference = options.drawing.exactly();
+  Progress progress(by_reference ? "reference" : "sampling");
+  const Batching batching = batching_for(options, progress);
   if (by_reference) {
     const auto result =
         reference_in_batches(chosen.model, chosen.noise, chosen.conditions,
@@ -76,6 +166,7 @@ torch::Tensor decode_all(const OpenModel& open, const torch::Tensor& samples, in
 }
 
 void run_sample(const SampleCommandOptions& options) {
+  check_learning(options);
   const OpenModel open = open_model(options.model);
   const std::string natural = open.decoder ? "decoded" : "sample";
   const bool decoded = in_decoded_space(open, options.space.empty() ? natural : options.space);
@@ -113,8 +204,18 @@ void add_sample_command(CLI::App& app) {
       "Examples:\n  bespoke sample --solver dpm++2m --nfe 8 --count 64 -o out\n"
       "  bespoke sample --model model.json --cond y=3 --guidance 2 --seeds 0-63 -o out\n"
       "  bespoke sample --model model.json --solver run/bns.solver.json --nfe 6 -o out\n"
+      "  bespoke sample --model model.json --solver learn --nfe 8 --count 1000 -o out   learns "
+      "from "
+      "the first few\n"
       "  bespoke sample --solver reference --noise out/samples.safetensors -o truth");
   options->drawing.add_to(*command);
+  command
+      ->add_option(
+          "--learn-from", options->learn_from,
+          "with --solver learn: the first so many samples are drawn by 30 evaluations each, "
+          "and teach a solver of --nfe for the others")
+      ->check(positive_number())
+      ->capture_default_str();
   options->model.add_to(*command);
   options->model.add_utterances_to(*command);
   options->samples.add_to(*command);

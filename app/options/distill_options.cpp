@@ -6,6 +6,7 @@
 #include "bespoke/base/error.h"
 #include "bespoke/base/text.h"
 #include "bespoke/distill/starts.h"
+#include "bespoke/recipe/error_mask.h"
 #include "bespoke/solver/named_solver.h"
 #include "options/number_checks.h"
 #include "options/solver_options.h"
@@ -49,8 +50,9 @@ void DistillCommandOptions::add_to(CLI::App& command) {
                      "the run's folder");
   command
       .add_option("--samples", samples,
-                  "samples of the model to learn from, where they are made now in memory")
-      ->capture_default_str();
+                  "samples of the model to learn from, where they are made now in memory; default "
+                  "96, or as many as --calls pays for")
+      ->check(positive_number());
   command.add_option("--tolerance", tolerance,
                      "of the reference, where pairs are made now; default 1e-5 up to 12 NFE, 3e-6 "
                      "beyond and for adam");
@@ -100,19 +102,18 @@ void DistillCommandOptions::add_to(CLI::App& command) {
       ->capture_default_str();
   command
       .add_option("--iterations", iterations,
-                  "at most; default 16 (auto, which mostly ends by itself before), 6 (direct) or "
+                  "at most; default 24 (auto, which mostly ends by itself before), 6 (direct) or "
                   "15000 (adam)")
       ->check(positive_number());
   command
       .add_option("--train-batch", batch,
-                  "samples of one iteration; default 8, 4 beyond 14 NFE or where samples or calls "
-                  "are few, more where they are small, "
-                  "or 40 (adam)")
+                  "samples of one iteration; default 4, more where they are small and after an "
+                  "iteration that gained nothing, or 40 (adam)")
       ->check(positive_number());
   command
       .add_option("--calls", most_forwards,
-                  "model calls to spend at most, counted per sample, without those of the "
-                  "reference and of validation; default any")
+                  "calls of the model to spend on each solver at most, counted per sample and all "
+                  "in: its own samples, fits, training and measurements; default any")
       ->check(positive_number());
   command.add_option("--max-pairs", most_pairs, "use only the first training pairs")
       ->check(positive_number());
@@ -184,7 +185,11 @@ void DistillCommandOptions::check_numbers() const {
   if (pairs.empty() && method != to_string(Method::adam) && most_pairs > 0) {
     throw usage_error("--max-pairs goes with --pairs; give --samples instead");
   }
-  if (samples < 1) throw usage_error("--samples must be at least 1, found {}", samples);
+  if (most_forwards > 0 && tolerance) {
+    throw usage_error(
+        "--calls decides how its samples are drawn; leave out --tolerance, or make samples with "
+        "'bespoke pairs' and give --pairs");
+  }
   if (seed < 0) throw usage_error("--seed must not be negative, found {}", seed);
 }
 
@@ -334,8 +339,17 @@ ModelDistillOptions distill_options(const DistillCommandOptions& options, const 
   result.device = open.device;
   result.samples.device_batch = options.model.batch;
   if (decoded) {
+    if (!open.card.error_masks.empty()) {
+      throw usage_error(
+          "the card of {} says which numbers of its samples count (\"error_mask\"), not which of "
+          "what they decode to; leave out --space decoded",
+          open.name);
+    }
     result.samples.decode = [&open](const torch::Tensor& x) { return open.decoder->decode(x); };
   }
+  result.samples.mask = [&open](const Conditions& conditions) {
+    return error_mask(open.card, conditions);
+  };
   return result;
 }
 

@@ -27,9 +27,9 @@ struct DistillCommandOptions {
   std::string adam_decay = "polynomial", space = "sample";
   int64_t iterations = 0, batch = 0, most_forwards = 0, most_pairs = 0;
   std::optional<double> tolerance;  // of the pairs, where they are made here
-  int64_t samples = ModelDistillOptions().training_plan.count;
-  std::string match = kAuto;       // what solvers have in common with the model's samples
-  FeatureNetworkOptions features;  // whose statistics are matched
+  int64_t samples = 0;              // 0: 96, or as many as --calls pays for
+  std::string match = kAuto;        // what solvers have in common with the model's samples
+  FeatureNetworkOptions features;   // whose statistics are matched
   int64_t match_samples = ModelDistillOptions().match_samples;
   double match_weight = 0;
   int64_t seed = 0;

@@ -218,6 +218,7 @@ nlohmann::json describe_identity(const OpenModel& open) {
   if (card.clip) json["clip"] = describe(*card.clip);
   if (card.extra_channels > 0) json["extra_channels"] = card.extra_channels;
   if (card.channels_last) json["layout"] = "channels-last";
+  for (const SamplePart& part : card.parts) json["parts"].push_back({part.name, part.shape});
   for (const auto& condition : card.conditions) {
     json["conditions"][condition.name] = {
         {"classes", condition.classes}, {"shape", condition.shape}, {"null", condition.null}};

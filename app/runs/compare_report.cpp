@@ -219,9 +219,8 @@ std::string today() {
 Report report_of_figures(const ComparedModel& compared) {
   Report report;
   report.model = compared.open.name;
-  report.of =
-      fmt::format("{}, {} space{}.", compared.chosen.title, compared.decoded ? "decoded" : "sample",
-                  compared.gaps != nullptr ? ", in the filled spans" : "");
+  report.of = fmt::format("{}, {} space{}.", compared.chosen.title,
+                          compared.decoded ? "decoded" : "sample", compared.counted_part);
   report.peak = value_peak(compared.open, compared.decoded);
   report.reference_cost = compared.figures.reference_evaluations;
   if (unit_of(compared.figures) == CostUnit::network_calls) {

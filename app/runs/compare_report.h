@@ -22,6 +22,7 @@ struct ComparedModel {
   const std::vector<std::string>& notes;           // what to say of the rows, for people
   bool decoded;                                    // whether the errors are of what is decoded
   double tolerance;
+  std::string counted_part;          // ", in the filled spans": what errors are of, if not of all
   const FilledGaps* gaps = nullptr;  // where they are filled
 };
 

@@ -7,6 +7,7 @@
 #include "bespoke/io/png.h"
 #include "bespoke/io/safetensors.h"
 #include "bespoke/io/wav.h"
+#include "bespoke/model/sample_parts.h"
 #include "options/space_options.h"
 
 namespace bespoke {
@@ -52,7 +53,11 @@ std::vector<std::string> write_sounds(const std::filesystem::path& folder,
 
 std::vector<std::string> write_samples(const std::filesystem::path& folder, const OpenModel& open,
                                        const ChosenSamples& chosen, const SampleOutput& output) {
-  TensorFile file{{{"samples", output.samples}, {"noise", chosen.noise}}, output.parameters};
+  TensorFile file{{{"noise", chosen.noise}}, output.parameters};
+  const auto& parts = open.card.parts;
+  if (parts.empty()) file.tensors["samples"] = output.samples;
+  const auto tensors = split_into_parts(output.samples, parts);
+  for (size_t i = 0; i < parts.size(); ++i) file.tensors[parts[i].name] = tensors[i];
   for (const auto& [name, value] : chosen.conditions) file.tensors["condition." + name] = value;
   if (output.decoded.defined()) file.tensors["decoded"] = output.decoded;
   write_safetensors(folder / "samples.safetensors", file);

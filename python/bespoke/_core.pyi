@@ -89,8 +89,8 @@ class Trajectories:
 
 class Field:
     def __init__(self, field: object, schedule: Schedule, team: object) -> None: ...
-    def draw(self, noise: Any, samples: Sequence[int], tolerance: float, record: bool,
-             together: bool, batch: int,
+    def draw(self, noise: Any, samples: Sequence[int], tolerance: float, evaluations: int,
+             record: bool, together: bool, batch: int,
              on_progress: Optional[Callable[[float], None]]
              ) -> Tuple[Any, List[int], Any, List[int]]: ...
 
@@ -103,7 +103,8 @@ class Samples:
 class DistillOptions:
     iterations: int
     most_forwards: int
-    counts_validation: bool
+    reference_forwards: int
+    begins_with_likely_ranges: bool
     network_calls: int
     patience: int
     least_gain: float
@@ -151,6 +152,8 @@ def latex_text(file: SolverFile, digits: int) -> str: ...
 def sigmas_text(file: SolverFile) -> str: ...
 def diffusers_config_text(file: SolverFile) -> str: ...
 def write_text(path: str, text: str) -> None: ...
+def plan_calls(calls: int, run: int, evaluation: int, samples: int,
+               holds_out: bool) -> Tuple[int, int, int]: ...
 def distill(training: Samples, validation: Samples, options: DistillOptions,
             on_progress: Callable[[str, float], None],
             on_start: Callable[[str, float], None],

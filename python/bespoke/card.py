@@ -3,15 +3,20 @@
 import math
 
 from bespoke import checks
-from bespoke.schedule import alpha_sigma, check_schedule
+from bespoke.schedule import PlainSchedule, alpha_sigma, check_schedule
 
 SCRIPT, PACKAGE = FORMATS = ["torchscript", "aotinductor"]
 PREDICTIONS = ["velocity", "noise", "data", "v", "edm", "score"]
-CONVENTIONS = ["noise-to-data", "data-to-noise", "index", "sigma", "log-sigma"]
+# What papers and other tools call predictions.
+PREDICTION_ALIASES = {"eps": "noise", "epsilon": "noise", "x0": "data", "x_0": "data",
+                      "sample": "data", "v_prediction": "v", "v-prediction": "v",
+                      "flow": "velocity"}
+CONVENTIONS = ["noise-to-data", "data-to-noise", "index", "sigma", "log-sigma", "none"]
 INPUT_SCALINGS = ["none", "edm"]
+LAYOUTS = ["channels-first", "channels-last"]
 NEEDED = ["sample_shape", "prediction", "schedule", "time"]
 OPTIONAL = ["format", "name", "weights", "value_range", "conditions", "input_scaling",
-            "sample_rate", "licence", "source"]
+            "clip", "extra_channels", "layout", "error_mask", "sample_rate", "licence", "source"]
 
 # Noise to signal between which a network that counts time in it is called: EDM's least level, and
 # a level no schedule needs to pass.
@@ -28,20 +33,62 @@ def check_card(fields, other_names=()):
         checks.require(key in known, "card", checks.unknown("key", key, [*known, *other_names]))
     for key in NEEDED:
         checks.require(key in fields, "card", f'key "{key}" is missing')
+    least_axes = 2 if fields.get("layout") == LAYOUTS[1] else 1
     readers = {
         "format": lambda value: checks.choice(value, FORMATS, "format", "format"),
         "sample_shape": lambda value: checks.shape(value, "sample_shape"),
         "value_range": lambda value: checks.value_range(value, "value_range"),
-        "prediction": lambda value: checks.choice(value, PREDICTIONS, "prediction", "prediction"),
+        "prediction": lambda value: checks.choice(PREDICTION_ALIASES.get(value, value),
+                                                  PREDICTIONS, "prediction", "prediction"),
         "schedule": check_schedule,
         "time": check_time,
         "conditions": check_conditions,
         "input_scaling": lambda value: checks.choice(value, INPUT_SCALINGS, "input scaling",
                                                      "input_scaling"),
+        "clip": check_clip,
+        "extra_channels": lambda value: checks.whole_number(value, "extra_channels", 1),
+        "layout": lambda value: checks.choice(value, LAYOUTS, "layout", "layout"),
+        "error_mask": lambda value: checks.text(value, "error_mask"),
         "sample_rate": lambda value: checks.whole_number(value, "sample_rate", 1),
     }
-    return {key: readers[key](value) if key in readers else checks.text(value, key)
+    card = {key: readers[key](value) if key in readers else checks.text(value, key)
             for key, value in fields.items()}
+    checks.require(len(card["sample_shape"]) >= least_axes, "layout",
+                   "is of samples that have channels and at least one other axis")
+    _check_error_mask(card)
+    return card
+
+
+def check_clip(given):
+    """What the model's sampler does to the data prediction, as a card has it."""
+    if given is True or (isinstance(given, (list, tuple)) and len(given) == 2):
+        return given if given is True else checks.value_range(given, "clip")
+    checks.require(isinstance(given, dict), "clip",
+                   'must be true, [least, most] or {"quantile": ..., "cap": ...}')
+    checks.keys(given, ["quantile", "cap"], ["range"], "clip")
+    least, most = checks.value_range(given.get("range", [-1, 1]), "clip.range")
+    quantile, cap = (checks.number(given[key], f"clip.{key}") for key in ("quantile", "cap"))
+    checks.require(0 < quantile < 1, "clip.quantile", f"must lie between 0 and 1, found {quantile}")
+    checks.require(least == -most and cap >= most, "clip",
+                   "a dynamic threshold needs a range even about 0 and a cap not below it")
+    return dict(given)
+
+
+def _check_error_mask(card):
+    mask = card.get("error_mask", "")
+    if not mask or mask.endswith(".safetensors"):
+        return
+    name = mask[len("not "):] if mask.startswith("not ") else mask
+    tensors = [each["name"] for each in card.get("conditions", []) if "shape" in each]
+    checks.require(name in tensors, "error_mask",
+                   f"must be a condition that is a tensor, or a .safetensors file, found '{mask}'")
+
+
+def returned_shape(card):
+    """What the network returns for a sample: the sizes behind the batch."""
+    channels, *rest = card["sample_shape"]
+    channels += card.get("extra_channels", 0)
+    return [*rest, channels] if card.get("layout") == LAYOUTS[1] else [channels, *rest]
 
 
 def check_time(given):
@@ -121,12 +168,13 @@ def network_time(card, t):
     """
     time = card["time"]
     convention = time["convention"]
+    whole = PlainSchedule(card["schedule"]).trained_time(t)
     if convention == "noise-to-data":
-        value = t
+        value = whole
     elif convention == "data-to-noise":
-        value = 1 - t
+        value = 1 - whole
     elif convention == "index":
-        value = max(0.0, time["levels"] * (1 - t) - 1)
+        value = max(0.0, time["levels"] * (1 - whole) - 1)
     else:
         alpha, sigma = alpha_sigma(card["schedule"], t)
         ratio = min(max(sigma, _LEAST_RATIO * alpha) / max(alpha, 1e-12), _MOST_RATIO)

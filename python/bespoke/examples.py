@@ -2,7 +2,7 @@
 
 import torch
 
-from bespoke.card import input_deviation, network_time
+from bespoke.card import LAYOUTS, input_deviation, network_time
 
 
 def random(shape):
@@ -11,14 +11,23 @@ def random(shape):
 
 
 def network_inputs(card, times):
-    """(x [batch, *sample_shape], time [batch], conditions ...) for a batch of our times."""
+    """(x [batch, *sample_shape], time [batch], conditions ...) for a batch of our times.
+
+    As the network is called: with the channels at the end, or without a time, where the card says
+    so.
+    """
     batch = len(times)
     deviations = torch.tensor([input_deviation(card, t) for t in times])
     x = random([batch, *card["sample_shape"]])
     x = x * deviations.reshape([batch] + [1] * len(card["sample_shape"]))
+    if card.get("layout") == LAYOUTS[1]:
+        x = x.movedim(1, -1).contiguous()
+    conditions = [_condition(each, batch) for each in card.get("conditions", [])]
+    if card["time"]["convention"] == "none":
+        return (x, *conditions)
     dtype = torch.int64 if card["time"].get("integer") else torch.float32
     own_times = torch.tensor([network_time(card, t) for t in times], dtype=dtype)
-    return (x, own_times, *(_condition(each, batch) for each in card.get("conditions", [])))
+    return (x, own_times, *conditions)
 
 
 def decoder_inputs(sample_shape, decoder_card, times):

@@ -15,7 +15,7 @@ import torch
 
 from bespoke import checks, compiling
 from bespoke.adapters import adapt
-from bespoke.card import PACKAGE, SCRIPT, check_card, check_decoder
+from bespoke.card import PACKAGE, SCRIPT, check_card, check_decoder, returned_shape
 from bespoke.examples import decoder_inputs, network_inputs
 from bespoke.graph import follow_device, operators
 from bespoke.plain_ops import MISSING_IN_1_13, WITHOUT_DERIVATIVE, plain_operators
@@ -100,7 +100,7 @@ def export_model(module, path, *, method="auto", half=False, overwrite=False, st
         if target:
             export = exporter.write_package(module, ready[0], inputs, card, target)
         else:
-            export = exporter.write(module, ready[0], inputs, card["sample_shape"])
+            export = exporter.write(module, ready[0], inputs, returned_shape(card))
         card = {**card, "weights": files[0].name, "weights_sha256": _sha256(ready[0])}
         if decoder_module is not None:
             card["decoder"] = exporter.write_decoder(decoder_module, decoder_card, ready[1], card)
@@ -170,7 +170,8 @@ class _Exporter:
 
     def write_package(self, module, path, inputs, card, target):
         """Compiles `module` to `path` for a compiling.Target; the rest is as of write."""
-        names = ["x", "time", *(each["name"] for each in card.get("conditions", []))]
+        timed = [] if card["time"]["convention"] == "none" else ["time"]
+        names = ["x", *timed, *(each["name"] for each in card.get("conditions", []))]
         bar = self._bar(compiling.TOLERANCES[target.dtype], _PACKAGE_HINT)
         tuned = [i / compiling.TUNED_BATCH for i in range(compiling.TUNED_BATCH)]
         module = _prepare(module, False)[0].to(target.device, compiling.DTYPES[target.dtype])
@@ -179,7 +180,7 @@ class _Exporter:
             return tuple(target.put(value) for value in inputs(times))
 
         with torch.no_grad(), compiling.products_of(target):
-            batches = [_eager(module, placed(times), card["sample_shape"])
+            batches = [_eager(module, placed(times), returned_shape(card))
                        for times in _CHECKED_TIMES]
             try:
                 compiling.write_package(module, placed(tuned), path, names, target)

@@ -150,8 +150,8 @@ class Field:
         if self._unconditional is None:
             raise Error("a solver with built-in guidance needs unconditional=, the second callable")
         if self.clip is not None:
-            raise Error("a solver that guides itself cannot run on a clipped model: what is clipped "
-                        "is the guided prediction; take one without network_calls")
+            raise Error("a solver that guides itself cannot run on a clipped model: what is "
+                        "clipped is the guided prediction; take one without network_calls")
         times = _each(times, x)
         given, differences = [], []
         for rows in even_parts(len(samples), self.batch or len(samples)):

@@ -16,9 +16,9 @@ from bespoke.solver import Solver
 def fit(field: Callback, noise: Any, nfe: Evaluations = 8, *, prediction: str = "velocity",
         schedule: ScheduleLike = "fm-ot", conditions: Optional[Mapping[str, Any]] = None,
         guidance: GuidanceLike = 0.0, unconditional: Optional[Callback] = None,
-        batch: Optional[int] = None, held_out: Optional[int] = None, tolerance: Optional[float] = None,
-        start_scale: StartScale = "free", times: Optional[str] = None, peak: float = 2.0,
-        clip: ClipLike = None, error_mask: Any = None, name: Optional[str] = None,
+        batch: Optional[int] = None, held_out: Optional[int] = None,
+        tolerance: Optional[float] = None, start_scale: StartScale = "free",
+        times: Optional[str] = None, peak: float = 2.0, clip: ClipLike = None, error_mask: Any = None, name: Optional[str] = None,
         progress: ProgressLike = None) -> Any:
     """Fits a solver of nfe evaluations to the model's own trajectories, in closed form.
 
@@ -61,8 +61,8 @@ def fit(field: Callback, noise: Any, nfe: Evaluations = 8, *, prediction: str = 
     """
     problem = Problem(field, noise, prediction=prediction, schedule=schedule,
                       conditions=conditions, guidance=guidance, unconditional=unconditional,
-                      batch=batch, held_out=held_out, tolerance=_tolerance(tolerance, nfe), peak=peak,
-                      clip=clip, error_mask=error_mask)
+                      batch=batch, held_out=held_out, tolerance=_tolerance(tolerance, nfe),
+                      peak=peak, clip=clip, error_mask=error_mask)
     return problem.fit(nfe, start_scale=start_scale, times=times, name=name, progress=progress)
 
 
@@ -81,22 +81,24 @@ def distill(field: Callback, noise: Any, nfe: Evaluations = 8, *, calls: Optiona
 
     As fit, and:
 
-    calls        calls of the model to spend in single samples: the model's own samples, the fit,
-                 the iterations and the measurements. The first two take what they need; no
-                 iteration begins that would spend more. No limit where it is not given.
+    calls        calls of the model to spend at most, in single samples and all in: its own
+                 samples, the fit, the iterations and the measurements. It decides how much of the
+                 noise is used, and by how many evaluations samples are drawn (tolerance and
+                 held_out are not used). A hundred are enough for one sample and a fit to it. No
+                 limit where it is not given.
     network_calls  a solver with built-in guidance, which makes so many calls a sample of both
                  callables together, in as many evaluations as do best (nfe is not used). It needs
                  one guidance weight and `unconditional`.
     method       auto, which ends where another iteration is not worth its calls, or direct, which
                  does all `iterations`.
     starts       solvers to begin from instead of the fit: names of the catalogue or Solvers.
-    iterations   at most; 0 takes 16 for auto and 6 for direct.
-    samples      of an iteration; 0 takes 8, 4 beyond 14 evaluations or where noise or calls are
-                 few, and more where samples are small.
+    iterations   at most; 0 takes 24 for auto and 6 for direct.
+    samples      of an iteration; 0 takes 4, more where samples are small, and twice as many after
+                 an iteration that gained nothing.
     difference   how far numbers are changed to see their effect, of the state's root mean square; 0
                  takes what suits how well the field's answers repeat, which is measured.
-    time_difference  how far times are, of the smaller gap beside them; 0 takes 0.2, less beyond
-                 eight evaluations.
+    time_difference  how far times are, of the smaller gap beside them; 0 takes 0.05, and more where
+                 answers are imprecise.
 
     match        what the solver has in common with the model's own samples: "samples" (each
                  sample), "both" (and the mean and covariance of their features), "distribution"
@@ -112,10 +114,13 @@ def distill(field: Callback, noise: Any, nfe: Evaluations = 8, *, calls: Optiona
     """
     problem = Problem(field, noise, prediction=prediction, schedule=schedule,
                       conditions=conditions, guidance=guidance, unconditional=unconditional,
-                      batch=batch, held_out=held_out, tolerance=_tolerance(tolerance, nfe), peak=peak,
-                      clip=clip, error_mask=error_mask)
-    return problem.distill(nfe, calls=calls, network_calls=network_calls, method=method, start_scale=start_scale, times=times,
-                           starts=starts, iterations=iterations, samples=samples,
+                      batch=batch, held_out=held_out, tolerance=_tolerance(tolerance, nfe),
+                      peak=peak, clip=clip, error_mask=error_mask)
+    if calls is not None:
+        problem.keep_to(calls, checked_nfes(nfe)[-1], network_calls)
+    return problem.distill(nfe, calls=calls, network_calls=network_calls, method=method,
+                           start_scale=start_scale, times=times, starts=starts,
+                           iterations=iterations, samples=samples,
                            difference=difference, time_difference=time_difference, match=match,
                            features=features, match_weight=match_weight, name=name,
                            progress=progress)

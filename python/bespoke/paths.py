@@ -233,7 +233,8 @@ class Part:
     def point(self, t: float) -> Point:
         if t > self.last_time:
             return self._denoising(t)
-        here, rate = self._whole.point(self.trained_time(t)), (self._end - self._start) / self.last_time
+        here = self._whole.point(self.trained_time(t))
+        rate = (self._end - self._start) / self.last_time
         return Point(here.alpha, here.sigma, rate * here.alpha_slope, rate * here.sigma_slope,
                      rate * here.variance_rate)
 

@@ -218,8 +218,9 @@ def fit_pipeline(pipe: Any, prompts: Optional[Sequence[str]] = None,
     prompts      taken in turn for the samples; none for pipelines without a prompt.
     num_inference_steps  the numbers of evaluations to find solvers for.
     samples      of the pipeline to learn from, a quarter of them to measure by.
-    calls        calls of the network to spend on each number of evaluations: the fit takes what it
-                 needs, the rest goes into direct. Without it, the fit alone.
+    calls        calls of the network to spend on each number of evaluations at most, those of the
+                 samples, which all share, included; what fits leave goes into direct. Without it,
+                 the fit alone.
     start_scale  1 for solvers that take the noise as it is, or "free"; by itself what suits the
                  pipeline: 1 where it does not multiply its noise by init_noise_sigma (DDPM, Stable
                  Diffusion 3, Flux).

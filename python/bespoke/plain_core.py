@@ -17,12 +17,12 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
+from bespoke.card import PREDICTION_ALIASES, PREDICTIONS
 from bespoke.clip import Clip
 from bespoke.errors import Error
 from bespoke.schedule import DEFAULTS, PlainSchedule as Schedule, Point
 
 FORMAT, VERSION = "bespoke-solver", 2
-PREDICTIONS = ["velocity", "noise", "data", "v", "edm", "score"]
 _EDM_DATA = 0.5  # the deviation of the data in EDM's scalings
 
 
@@ -42,11 +42,6 @@ def built_version() -> str:
 
 # Predictions
 
-# What papers and other tools call them.
-_ALIASES = {"eps": "noise", "epsilon": "noise", "x0": "data", "x_0": "data", "sample": "data",
-            "v_prediction": "v", "v-prediction": "v", "flow": "velocity"}
-
-
 def predictions() -> List[str]:
     """What a network may predict."""
     return list(PREDICTIONS)
@@ -54,7 +49,7 @@ def predictions() -> List[str]:
 
 def parse_prediction(name: str) -> str:
     """The name, or the one that it is another for, if there is such a prediction."""
-    name = _ALIASES.get(name, name)
+    name = PREDICTION_ALIASES.get(name, name)
     if name not in PREDICTIONS:
         raise Error(f"unknown prediction '{name}'; known are {', '.join(PREDICTIONS)}")
     return name

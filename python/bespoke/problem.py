@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
@@ -47,16 +48,18 @@ class Problem:
         self.held_out = _held_out(held_out, self.count)
         self.tolerance = float(tolerance)
         self.peak = float(peak)
+        self.evaluations = 0  # of each of the model's own samples; 0 leaves them to the tolerance
         self.together = False  # whether the field takes one time for all its samples
         self.extra_calls: Callable[[], int] = lambda: 0  # that the field makes unasked, so far
         self.reference_calls = 0
         self.left_out = ""  # a sentence on samples that are not finite, once they are drawn
+        self.size_note = ""  # one on samples that are far too large for the peak
         self._samples: Optional[Tuple[_core.Samples, _core.Samples]] = None
         self._levels: Optional[int] = None
         self._was_tried = False
 
-    def fit(self, nfe: Evaluations = 8, *, start_scale: StartScale = "free", times: Optional[str] = None,
-            name: Optional[str] = None, progress: ProgressLike = None) -> Any:
+    def fit(self, nfe: Evaluations = 8, *, start_scale: StartScale = "free",
+            times: Optional[str] = None, name: Optional[str] = None, progress: ProgressLike = None) -> Any:
         """As bespoke.fit: a Result, or Results where nfe is a list."""
         def found(count: int) -> Result:
             search = _Search(self, self._options(count, "fit", start_scale, times), name)
@@ -85,7 +88,8 @@ class Problem:
                 options.set_features(self._asked_features(features))
             for start in starts or []:
                 solver = start if isinstance(start, Solver) else Solver.named(
-                    start, count, schedule=self.field.schedule, prediction=self.field.network_prediction)
+                    start, count, schedule=self.field.schedule,
+                    prediction=self.field.network_prediction)
                 options.add_start(solver.name, solver.core)
             search = _Search(self, options, name)
             search.budget = calls
@@ -108,6 +112,20 @@ class Problem:
             return arrays.to_numpy(found) if arrays.owns(found) else found
 
         return plain if features is None else asked
+
+    def keep_to(self, calls: int, nfe: int, network_calls: int = 0) -> None:
+        """Draws only as many samples as so many calls pay for, by few evaluations each."""
+        self.levels()  # which asks the field a few times
+        each = 1 if self.field.guidance.is_zero else 2
+        try:
+            samples, held_out, self.evaluations = _core.plan_calls(
+                calls - self.calls, network_calls or each * nfe, each, 0, network_calls > 0)
+        except Error as error:
+            raise Error(f"of {calls:,} calls {self.calls:,} were spent on how the field takes "
+                        f"time, and {error}") from None
+        self.held_out = min(held_out, self.count // 4)
+        self.count = min(samples, self.count - self.held_out) + self.held_out
+        self.noise = self.field.arrays.take(self.noise, list(range(self.count)))
 
     def samples(self, shown: Progress) -> "Tuple[_core.Samples, _core.Samples]":
         """The first samples to learn from, the last to measure by."""
@@ -138,9 +156,10 @@ class Problem:
         shown.say("the model's own samples")
         truth = reference(
             self.field, self.noise, list(range(self.count)), self.tolerance, record=True,
-            together=self.together,
+            together=self.together, evaluations=self.evaluations,
             on_progress=lambda done: shown.say(f"the model's own samples, {done:.0%}"))
         self.left_out = truth.left_out(self.count)
+        self.size_note = _size_note(float(arrays.root_mean_squares(truth.x).mean()), self.peak)
 
         asked = core_field(self.field, None if self.together else started_team())
 
@@ -198,8 +217,7 @@ class _Search:
                 self._round_times()
             before = problem.calls
             if self.budget is not None:
-                self.options.most_forwards = self._most_forwards(self.budget)
-                self.options.counts_validation = True
+                self._limit(self.budget)
             shown.say("start")
             summary = _core.distill(training, validation, self.options,
                                     lambda what, fraction: shown.say(f"{what}, {fraction:.0%}"),
@@ -214,19 +232,25 @@ class _Search:
         self.note = (f"the field rounds its times to {self.problem.levels()} levels of noise, and "
                      f'so does the solver (times="{rule}")')
 
-    def _most_forwards(self, budget: int) -> int:
-        """What is left of the budget after the model's own samples, in evaluations."""
-        field, left = self.problem.field, budget - self.problem.reference_calls
-        if not self.options.network_calls:  # where calls are counted one by one
-            left = int(left * field.evaluations / max(1, field.calls))
-        return max(1, left)
+    def _limit(self, budget: int) -> None:
+        """Holds the core to the budget, which it counts in evaluations where it guides nothing."""
+        field, spent = self.problem.field, self.problem.reference_calls
+        if budget <= spent:
+            raise Error(f"the model's own samples took {spent:,} of {budget:,} calls; give more "
+                        "calls or less noise")
+        each = 1.0 if self.options.network_calls else max(1, field.calls) / field.evaluations
+        self.options.most_forwards = int(budget / each)
+        self.options.reference_forwards = math.ceil(spent / each)
+        self.options.begins_with_likely_ranges = self.problem.evaluations > 0
 
     def _result(self, summary: Dict[str, Any], calls: int, seconds: float) -> Result:
         problem, field = self.problem, self.problem.field
         provenance = {**(summary["provenance"] if summary["psnr"] == summary["psnr"] else {}),
                       "made_by": f"bespoke-solvers {_core.__version__}",
                       "method": self.options.method, "samples": problem.count - problem.held_out,
-                      "held_out": problem.held_out, "tolerance": problem.tolerance, "calls": calls}
+                      "held_out": problem.held_out, "calls": calls}
+        if not problem.evaluations:
+            provenance["tolerance"] = problem.tolerance
         solver = Solver.made(self.name or "bns", summary["solver"], field.network_prediction,
                              field.schedule, field.guidance, provenance, field.clip)
         return Result(solver=solver, psnr=summary["psnr"], training_psnr=summary["training_psnr"],
@@ -236,7 +260,8 @@ class _Search:
                       ending=summary["ending"], note=self._note(summary))
 
     def _note(self, summary: Dict[str, Any]) -> str:
-        return "; ".join(note for note in (self._ending_note(summary), self.problem.left_out) if note)
+        notes = (self._ending_note(summary), self.problem.left_out, self.problem.size_note)
+        return "; ".join(note for note in notes if note)
 
     def _ending_note(self, summary: Dict[str, Any]) -> str:
         if summary["ending"] == "interrupted":
@@ -246,6 +271,14 @@ class _Search:
         if self.budget is not None and summary["iterations"] == 0:
             return f"{self.budget:,} calls do not suffice for an iteration; this is the start"
         return self.note
+
+
+def _size_note(size: float, peak: float) -> str:
+    """What to say of samples whose root mean square is this, or nothing."""
+    if size <= peak:
+        return ""
+    return (f"the model's own samples have a root mean square of {size:.3g} and peak is {peak:g}: "
+            "does its sampler clip (clip=), or are schedule, prediction or peak wrong?")
 
 
 def _iteration_teller(shown: Progress) -> Any:

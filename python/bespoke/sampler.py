@@ -16,6 +16,7 @@ from bespoke.errors import Error
 from bespoke.learning import (MOST_SAMPLES, REFERENCE, Learner, Learnt, Quality, Rounding,
                               checked_steps, velocity_rows)
 from bespoke.solver import Solver
+from bespoke.structure import Structure
 
 Say = Union[None, bool, Callable[[str], None]]
 
@@ -119,21 +120,31 @@ class Sampler:
     def __call__(self, noise: Any, steps: Optional[int] = None, **conditions: Any) -> Any:
         """Samples from standard normal noise [count, ...], in its library, type and device.
 
-        `conditions` are handed to the field as they are.
+        `conditions` are handed to the field as they are. Noise of several arrays, a dict or a
+        tuple, gives samples of as many.
         """
+        structure = Structure.of(noise, "noise")
+        if structure is not None:
+            call = structure.on_joined(self._call, "field")
+            return structure.split(self._drawn(call, structure.joined(noise, "noise"), steps,
+                                               conditions))
+        return self._drawn(self._call, noise, steps, conditions)
+
+    def _drawn(self, call: Callable[..., Any], noise: Any, steps: Optional[int],
+               conditions: Dict[str, Any]) -> Any:
         start = to_numpy(noise)
         shape = tuple(start.shape[1:])
         learner = self._learners.get(shape) or self._make_learner()
         if learner.wants_more:
             self._say(lesson_line(learner, len(learner.times())))
-            samples = self._run(learner.lesson(start), noise, conditions)
+            samples = self._run(call, learner.lesson(start), noise, conditions)
             self._learners[shape], self._latest = learner, shape
             self._peaks.setdefault(shape, self._peak or usual_peak(samples))
             self._say(learnt_line(learner, self._peaks[shape]))
             return like(samples, noise)
         self._latest = shape
-        return like(self._run(learner.sample(self._chosen(steps), start), noise, conditions),
-                    noise)
+        return like(self._run(call, learner.sample(self._chosen(steps), start), noise,
+                              conditions), noise)
 
     def relearn(self) -> None:
         """Forgets all; the next call learns."""
@@ -171,7 +182,8 @@ class Sampler:
             self._say(f"{steps} steps are not learnt; taking {chosen}")
         return chosen
 
-    def _run(self, lesson: Any, noise: Any, conditions: Dict[str, Any]) -> np.ndarray:
+    def _run(self, call: Callable[..., Any], lesson: Any, noise: Any,
+             conditions: Dict[str, Any]) -> np.ndarray:
         conversation = Conversation(lesson)
         with _without_gradients(noise):
             while conversation.wanted is not None:
@@ -179,7 +191,7 @@ class Sampler:
                 state = like(conversation.wanted.state, noise)
                 own = self._field.schedule.trained_time(time)
                 times = like(np.full(len(noise), own), noise)
-                output = self._call(times, state * 1, **conditions)  # a copy: fields may write it
+                output = call(times, state * 1, **conditions)  # a copy: fields may write it
                 if tuple(getattr(output, "shape", ())) != tuple(state.shape):
                     raise Error(f"field returned {_kind(output)} for states of shape "
                                 f"{tuple(state.shape)}; return one prediction per state")

@@ -106,7 +106,8 @@ def _check_table(table):
                    'needs either "alphas_cumprod" or "betas"')
     key = "betas" if "betas" in table else "alphas_cumprod"
     values = table[key]
-    checks.require(isinstance(values, (list, tuple)), f"schedule.{key}", "must be a list of numbers")
+    checks.require(isinstance(values, (list, tuple)), f"schedule.{key}",
+                   "must be a list of numbers")
     values = [checks.number(value, f"schedule.{key}[{i}]") for i, value in enumerate(values)]
     if key == "betas":
         values = _products(values)

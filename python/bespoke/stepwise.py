@@ -94,10 +94,10 @@ def least_log_error(model: LinearModel) -> np.ndarray:
 
 
 def plain_step(model: LinearModel, last: bool) -> np.ndarray:
-    """Least squares; the last step by the mean log error, which is what solvers are measured by."""
-    change = least_squares(model)
+    """As the core fits: the last step by the mean log error, which solvers are measured by."""
     if not last:
-        return change
+        return weighted_step(model)
+    change = least_squares(model)
     there = model.moved(change)
     return change + least_log_error(there._replace(floor=SMOOTHING * there.typical_square()))
 

@@ -33,16 +33,18 @@ def core_field(field: Field, team: Optional[Team] = None) -> "_core.Field":
 
 def reference(field: Field, noise: Array, samples: Sequence[int], tolerance: float,
               record: bool = False, on_progress: Optional[Callable[[float], None]] = None,
-              together: bool = False) -> Reference:
+              together: bool = False, evaluations: int = 0) -> Reference:
     """Integrates the field from t = 0 to 1, every sample with steps of its own.
 
+    Where `evaluations` is not 0, each sample takes so many instead, whatever the tolerance.
     `together` gives all the same steps, by their mean error: for fields that take one time for a
     whole batch. Where torch.distributed has been started, each process draws its share. Samples
     that are not finite are left out; more than half are an error.
     """
     team = None if together else started_team()
-    x, evaluations, trajectories, finite = core_field(field, team).draw(
-        noise=field.arrays.state(noise), samples=list(samples), tolerance=tolerance, record=record,
-        together=together, batch=field.batch or 0, on_progress=on_progress)
+    x, spent, trajectories, finite = core_field(field, team).draw(
+        noise=field.arrays.state(noise), samples=list(samples), tolerance=tolerance,
+        evaluations=evaluations, record=record, together=together, batch=field.batch or 0,
+        on_progress=on_progress)
     return Reference(field.arrays.cast(x, field.arrays.wide(noise)), trajectories,
-                     sum(evaluations) / len(samples), [samples[row] for row in finite])
+                     sum(spent) / len(samples), [samples[row] for row in finite])

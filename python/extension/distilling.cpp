@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "bespoke/distill/call_plan.h"
 #include "bespoke/distill/distill.h"
 #include "bespoke/distill/plain_features.h"
 #include "bindings.h"
@@ -52,12 +53,16 @@ void bind_options(py::module_& module) {
       .def_property_readonly("method", [](const Options& o) { return to_string(o.method); })
       .def_readwrite("iterations", &Options::iterations)
       .def_readwrite("most_forwards", &Options::most_forwards)
-      .def_readwrite("counts_validation", &Options::counts_validation)
+      .def_readwrite("reference_forwards", &Options::reference_forwards)
       .def_readwrite("network_calls", &Options::network_calls)
       .def_readwrite("patience", &Options::patience)
       .def_readwrite("least_gain", &Options::least_gain)
       .def_readwrite("seed", &Options::seed)
       .def_readwrite("peak", &Options::peak)
+      .def_property(
+          "begins_with_likely_ranges",
+          [](const Options& o) { return o.fit.begins_with_likely_ranges; },
+          [](Options& o, bool begins) { o.fit.begins_with_likely_ranges = begins; })
       .def_property(
           "batch", [](const Options& o) { return o.direct.batch; },
           [](Options& o, int64_t batch) { o.direct.batch = batch; })
@@ -187,6 +192,14 @@ void bind_distillation(py::module_& module) {
         return rows;
       },
       py::arg("samples"), py::arg("shape"));
+  module.def(
+      "plan_calls",
+      [](int64_t calls, int64_t run, int64_t evaluation, int64_t samples, bool holds_out) {
+        const CallPlan plan = plan_calls({calls, run, evaluation, samples, holds_out});
+        return py::make_tuple(plan.samples, plan.held_out, plan.evaluations);
+      },
+      py::arg("calls"), py::arg("run"), py::arg("evaluation"), py::arg("samples"),
+      py::arg("holds_out"));
   module.def("distill", &distill_samples, py::arg("training"), py::arg("validation"),
              py::arg("options"), py::arg("on_progress"), py::arg("on_start"),
              py::arg("on_iteration"));

@@ -45,10 +45,11 @@ std::vector<int64_t> finite_rows(const Arrays& arrays, const Array& x, const std
 // (x, evaluations, trajectories or None, which rows are finite): x and the trajectories are of
 // these alone.
 py::tuple draw(const FieldHandle& handle, const py::object& noise,
-               const std::vector<int64_t>& samples, double tolerance, bool record, bool together,
-               int64_t batch, const py::object& on_progress) {
+               const std::vector<int64_t>& samples, double tolerance, int64_t evaluations,
+               bool record, bool together, int64_t batch, const py::object& on_progress) {
   ReferenceOptions options;
   options.tolerances = {tolerance, tolerance};
+  options.fixed_evaluations = evaluations;
   options.record = record ? static_cast<int64_t>(samples.size()) : 0;
   options.together = together;
   options.batch = batch;
@@ -101,7 +102,8 @@ void bind_sampling(py::module_& module) {
   py::class_<FieldHandle>(module, "Field")
       .def(py::init(&field_handle), py::arg("field"), py::arg("schedule"), py::arg("team"))
       .def("draw", &draw, py::arg("noise"), py::arg("samples"), py::arg("tolerance"),
-           py::arg("record"), py::arg("together"), py::arg("batch"), py::arg("on_progress"));
+           py::arg("evaluations"), py::arg("record"), py::arg("together"), py::arg("batch"),
+           py::arg("on_progress"));
   py::class_<Trajectories, std::shared_ptr<Trajectories>>(module, "Trajectories")
       .def("state_at",
            [](const Trajectories& trajectories, double t, const std::vector<int64_t>& samples) {

@@ -29,7 +29,7 @@ class AdamOptimiser : public Optimiser {
   int64_t least_cost(const StartState& /*start*/) const override {
     return family_->nfe() * options_.batch;
   }
-  int64_t batch() const override { return options_.batch; }
+  int64_t batch(const StartState& /*start*/) const override { return options_.batch; }
   int64_t validation_interval() const override { return 100; }
 
  private:

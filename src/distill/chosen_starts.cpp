@@ -1,8 +1,11 @@
 #include "chosen_starts.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "bespoke/base/error.h"
+#include "bespoke/base/mean.h"
+#include "bespoke/base/text.h"
 #include "bespoke/distill/screen.h"
 #include "bespoke/distill/starts.h"
 
@@ -12,9 +15,15 @@ namespace {
 
 class StartChoice {
  public:
-  StartChoice(const Samples& training, const Family& family, const DistillOptions& options,
-              Counts* counts)
-      : training_(training), family_(family), options_(options), counts_(counts) {}
+  StartChoice(const Samples& training, const Samples& validation, const Family& family,
+              const DistillOptions& options, size_t finalists, Counts* counts, Counts* measured)
+      : training_(training),
+        validation_(validation),
+        family_(family),
+        options_(options),
+        finalists_(finalists),
+        counts_(counts),
+        measured_(measured) {}
 
   std::vector<NamedSolver> choose() const {
     if (!options_.starts.empty()) return options_.starts;
@@ -46,28 +55,42 @@ class StartChoice {
     const auto report = [&](double done) {
       if (options_.on_progress) options_.on_progress("fitting", done);
     };
-    return search_fit(training_, family_, schedule(), fit_search_options(options_), counts_,
-                      report);
+    const std::vector<FoundFit> fits = search_fits(
+        training_, family_, schedule(), fit_search_options(options_), finalists_, counts_, report);
+    return best_measured({fits.begin(), fits.end()});
   }
 
   // The nearest of the catalogue on any of the automatic grids.
   NamedSolver nearest() const {
+    const auto grids = automatic_grids(family_.nfe(), schedule(), training_.data_deviation());
+    check_affordable(grids);
     std::vector<NamedSolver> all;
-    for (const auto& grid :
-         automatic_grids(family_.nfe(), schedule(), training_.data_deviation())) {
-      all.push_back(nearest_on(grid));
-    }
+    for (const auto& grid : grids) all.push_back(nearest_on(grid));
     return nearest_of(all, options_.fit.samples, nullptr);
   }
 
-  // By a part of the training samples: enough to tell good from bad.
+  void check_affordable(const std::vector<std::string>& grids) const {
+    int64_t runs = static_cast<int64_t>(grids.size()) * options_.fit.samples;
+    for (const auto& grid : grids) {
+      runs += static_cast<int64_t>(start_candidates(grid, family_.nfe()).size()) * kTriedOn;
+    }
+    const int64_t cost = runs * family_.shape().calls(), most = options_.fit.most_forwards;
+    if (most == 0 || cost <= most) return;
+    throw usage_error(
+        "to choose a start takes up to {} calls, and {} are to be spent on it; name a start, or "
+        "give "
+        "samples with their trajectories, of which a fit needs fewer",
+        grouped(cost), grouped(most));
+  }
+
+  static constexpr int64_t kTriedOn = 8;  // samples: enough to tell good from bad
+
   NamedSolver nearest_on(const std::string& grid) const {
-    constexpr int64_t kSamples = 8;
     std::vector<NamedSolver> candidates;
     for (const auto& name : start_candidates(grid, family_.nfe())) {
       candidates.push_back(resolved(name));
     }
-    return nearest_of(candidates, kSamples, [&](double done) {
+    return nearest_of(candidates, kTriedOn, [&](double done) {
       if (options_.on_progress) options_.on_progress("choosing a start on " + grid, done);
     });
   }
@@ -79,10 +102,31 @@ class StartChoice {
     return candidates[nearest_solver(training_, solvers, samples, counts_, report)];
   }
 
+  // As they are, on all validation samples; the first where none is finite there.
+  NamedSolver best_measured(const std::vector<NamedSolver>& candidates) const {
+    double least = std::numeric_limits<double>::infinity();
+    size_t best = 0;
+    for (size_t k = 0; k < candidates.size() && candidates.size() > 1; ++k) {
+      try {
+        const double loss = mean(
+            validation_.log_errors(candidates[k].solver, first_samples(validation_), measured_));
+        if (!(loss < least)) continue;
+        least = loss;
+        best = k;
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::diverged) throw;
+      }
+    }
+    return candidates[best];
+  }
+
   const Samples& training_;
+  const Samples& validation_;
   const Family& family_;
   const DistillOptions& options_;
+  size_t finalists_;
   Counts* counts_;
+  Counts* measured_;
 };
 
 }  // namespace
@@ -93,9 +137,10 @@ FitSearchOptions fit_search_options(const DistillOptions& options) {
   return search;
 }
 
-std::vector<NamedSolver> chosen_starts(const Samples& training, const Family& family,
-                                       const DistillOptions& options, Counts* counts) {
-  return StartChoice(training, family, options, counts).choose();
+std::vector<NamedSolver> chosen_starts(const Samples& training, const Samples& validation,
+                                       const Family& family, const DistillOptions& options,
+                                       size_t finalists, Counts* counts, Counts* measured) {
+  return StartChoice(training, validation, family, options, finalists, counts, measured).choose();
 }
 
 }  // namespace bespoke::detail

@@ -96,18 +96,21 @@ class Refitted {
   double floor_ = -1;
 };
 
+constexpr double kLeastDifference = 2e-3;  // of coefficients, where answers are exact
+
+// As narrow as the noise of answers lets: wide differences see slopes that are not there, so that
+// soon no step is a gain.
 double time_difference_for(const DirectOptions& options, int nfe) {
-  constexpr double kWidest = 0.2;
-  constexpr double kEvaluations = 8;  // up to which it pays to look so far
+  constexpr double kNarrow = 0.05;
   if (options.time_difference > 0) return options.time_difference;
-  const double part = std::min(1.0, kEvaluations / nfe);
-  return kWidest * part * part;
+  return std::min(far_time_difference(nfe),
+                  kNarrow * std::max(1.0, options.difference / kLeastDifference));
 }
 
 // The larger, the less the noise of answers matters and the more the curvature: they balance about
 // the root of the noise.
 double difference_for(double noise) {
-  constexpr double kLeast = 2e-3, kMostNoise = 0.05;
+  constexpr double kMostNoise = 0.05;
   if (!(noise < kMostNoise)) {
     throw bad_input(
         "the model answers nearly the same call differently: its samples change by {:.2g} of their "
@@ -115,7 +118,7 @@ double difference_for(double noise) {
         "fixed seeds, no noise inside) or more precise",
         noise, kMostNoise);
   }
-  return std::max(kLeast, std::sqrt(noise));
+  return std::max(kLeastDifference, std::sqrt(noise));
 }
 
 bool moves(const Matrix& jacobian, size_t coefficient) {
@@ -140,6 +143,12 @@ int64_t judges_for(const DirectOptions& options, int nfe) {
 int attempts_for(const DirectOptions& options, int nfe) {
   if (options.attempts > 0) return options.attempts;
   return is_dear(nfe) ? 3 : 5;
+}
+
+double far_time_difference(int nfe) {
+  constexpr double kFar = 0.2, kEvaluations = 8;
+  const double part = std::min(1.0, kEvaluations / nfe);
+  return kFar * part * part;
 }
 
 DirectOptions parse_direct_options(const std::string& text) {
@@ -246,6 +255,7 @@ class Iteration {
       }
     }
     options_.difference = state_.difference;
+    options_.time_difference = time_difference_for(options_, family_.nfe());
   }
 
   // Forgets the samples that are of the batch again, and takes the columns of the others anew where
@@ -257,7 +267,7 @@ class Iteration {
       if (!earlier.columns) {
         Counts again;
         const Runs runs = samples_.run(family_.solver(earlier.theta), earlier.samples, &again);
-        earlier.columns = columns_at(earlier.theta, runs, &again);
+        earlier.columns = columns_at(earlier, runs, &again);
       }
       others.push_back(std::move(earlier));
     }
@@ -288,7 +298,8 @@ class Iteration {
   }
 
   Remembered linearise(const std::vector<int64_t>& batch, const std::vector<double>& theta) const {
-    Remembered here{theta, batch, 0, columns_at(theta, *batch_runs_, counts_)};
+    Remembered here{theta, batch, 0, options_.time_difference, nullptr};
+    here.columns = columns_at(here, *batch_runs_, counts_);
     here.loss = plain_loss(here.columns->model);
     return here;
   }
@@ -369,15 +380,18 @@ class Iteration {
     }
   }
 
-  std::vector<Change> changes_at(const std::vector<double>& theta) const {
-    return jacobian_changes(family_.solver(theta), family_.jacobian(theta), options_);
+  std::vector<Change> changes_at(const std::vector<double>& theta, double time_difference) const {
+    DirectOptions options = options_;
+    options.time_difference = time_difference;
+    return jacobian_changes(family_.solver(theta), family_.jacobian(theta), options);
   }
   std::vector<size_t> indices_at(const std::vector<double>& theta) const {
-    return column_indices(changes_at(theta), family_.shape());
+    return column_indices(changes_at(theta, options_.time_difference), family_.shape());
   }
-  std::shared_ptr<const Columns> columns_at(const std::vector<double>& theta, const Runs& runs,
+  std::shared_ptr<const Columns> columns_at(const Remembered& entry, const Runs& runs,
                                             Counts* counts) const {
-    return std::make_shared<const Columns>(samples_.columns(runs, changes_at(theta), counts));
+    return std::make_shared<const Columns>(
+        samples_.columns(runs, changes_at(entry.theta, entry.time_difference), counts));
   }
 
   const Samples& samples_;

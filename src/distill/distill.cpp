@@ -33,7 +33,7 @@ class Distillation {
         family_(options.family ? options.family : bns_family(options.nfe)),
         training_(training),
         validation_(validation),
-        budget_(options.most_forwards, options.counts_validation),
+        budget_(options.most_forwards, options.reference_forwards),
         patience_({options.patience, options.least_gain}),
         state_(std::move(state)),
         began_(std::chrono::steady_clock::now()),
@@ -72,7 +72,7 @@ class Distillation {
 
   std::unique_ptr<Optimiser> make_optimiser(const LossGradients* gradients) const {
     if (options_.method != Method::adam) {
-      return direct_optimiser(training_, family_, options_.direct, budget_.for_training(state_));
+      return direct_optimiser(training_, family_, options_.direct);
     }
     if (gradients == nullptr) {
       throw usage_error(
@@ -87,8 +87,11 @@ class Distillation {
     state_.nfe = family_->nfe();
     state_.method = options_.method;
     state_.seed = options_.seed;
+    const size_t finalists = affordable_finalists();
     for (const auto& [name, solver] :
-         chosen_starts(training_, *family_, options_, &state_.screening)) {
+         chosen_starts(training_, validation_, *family_, with_limited_fits(finalists), finalists,
+                       &state_.screening, &state_.validation)) {
+      check_measurement();
       StartState start;
       start.name = name;
       start.theta = start.best_theta = family_->parameters(solver);
@@ -103,6 +106,44 @@ class Distillation {
       state_.starts.push_back(start);
       if (options_.on_start) options_.on_start(start, state_.screening, family_->shape());
     }
+  }
+
+  // How many of the best fits are measured to choose one: the best on few samples may owe that to
+  // one of them. Of a budget the choice takes a tenth at most.
+  size_t affordable_finalists() const {
+    constexpr int64_t kMost = 4, kPart = 10;
+    if (!holds_out()) return 1;
+    const std::optional<int64_t> left = left_for_iteration();
+    if (!left) return kMost;
+    return static_cast<size_t>(std::clamp<int64_t>(*left / kPart / measuring_calls(), 1, kMost));
+  }
+
+  int64_t measuring_calls() const { return family_->shape().calls() * validation_.count(); }
+
+  // Fits get what measurements leave, or a part of it where iterations are to follow, which gain
+  // more.
+  DistillOptions with_limited_fits(size_t finalists) const {
+    constexpr int64_t kPart = 8;
+    DistillOptions own = options_;
+    std::optional<int64_t> left = left_for_iteration();
+    if (!left) return own;
+    if (finalists > 1) *left -= static_cast<int64_t>(finalists) * measuring_calls();
+    const int64_t iteration =
+        direct_optimiser(training_, family_, options_.direct)->least_cost(StartState()) +
+        measuring_calls();
+    const int64_t one =
+        family_->shape().calls() * std::min(options_.fit.samples, training_.trajectories());
+    const bool iterates = options_.method != Method::fit && one + iteration <= *left;
+    const int64_t share = iterates ? std::clamp(*left / kPart, one, *left - iteration) : *left;
+    own.fit.most_forwards = std::max<int64_t>(1, share);
+    return own;
+  }
+
+  void check_measurement() const {
+    const std::optional<int64_t> left = budget_.left(state_, measuring_calls() + closing_calls());
+    if (!left || *left >= 0) return;
+    throw usage_error("{} calls do not suffice to measure a start on {} samples; give {} more",
+                      grouped(options_.most_forwards), validation_.count(), grouped(-*left));
   }
 
   void check_same_run() const {
@@ -151,7 +192,8 @@ class Distillation {
     StartState& start = state_.starts[index];
     while (true) {
       if (start.diverged) return Ending::diverged;
-      if (options_.method == Method::automatic && patience_.is_over(start, optimiser_->batch())) {
+      if (options_.method == Method::automatic &&
+          patience_.is_over(start, optimiser_->batch(start))) {
         return Ending::converged;
       }
       if (start.iteration >= until) return Ending::iterations;
@@ -215,13 +257,22 @@ class Distillation {
         state_);
   }
 
-  // Where measurements count, that after the iteration and those of the end are still to come.
+  bool holds_out() const { return &validation_ != &training_; }
+
+  // Of the measurement at the end.
+  int64_t closing_calls() const {
+    return holds_out() ? family_->shape().calls() * training_.count() : 0;
+  }
+
+  // The measurement after the iteration and that of the end are still to come.
   std::optional<int64_t> left_for_iteration() const {
-    std::optional<int64_t> left = budget_.left(state_);
-    if (left && budget_.counts_validation()) {
-      *left -= family_->shape().calls() * (validation_.count() + training_.count());
-    }
-    return left;
+    return budget_.left(state_, measuring_calls() + closing_calls() + matching_calls());
+  }
+
+  // Half of what samples leave is kept for the matching of statistics, until that begins.
+  int64_t matching_calls() const {
+    if (state_.match || !options_.match.has_statistics(family_->nfe())) return 0;
+    return std::max<int64_t>(0, options_.most_forwards - options_.reference_forwards) / 2;
   }
 
   bool can_afford(const StartState& start) const {
@@ -264,9 +315,11 @@ class Distillation {
     result.start = start.name;
     result.initial_psnr = start.initial_psnr;
     result.validation_psnr = state_.match ? state_.match->psnr : start.best_psnr;
-    result.training_psnr = training_psnr(result.solver);
+    result.training_psnr = holds_out() ? training_psnr(result.solver) : result.validation_psnr;
     result.iterations = state_.iterations_of(index);
     result.match = state_.match;
+    result.reference_forwards = options_.reference_forwards;
+    result.held_out = holds_out() ? validation_.count() : 0;
     result.screening = state_.screening;
     result.training = state_.training;
     result.validation = state_.validation;
@@ -302,9 +355,12 @@ DistillOptions with_shape(const Samples& training, const Samples& validation,
     const auto report = [&](double done) {
       if (options.on_progress) options.on_progress("choosing the guided steps", done);
     };
-    // Half of a budget, since training gains more than the choice.
+    // Half of what there is, since training gains more than the choice.
+    const Budget budget(options.most_forwards, options.reference_forwards);
+    const int64_t measuring = options.network_calls * (training.count() + validation.count());
+    const std::optional<int64_t> left = budget.left(state, measuring);
     const GuidedSearchOptions search = {fit_search_options(options), options.constraints,
-                                        (options.most_forwards + 1) / 2};
+                                        left ? std::max<int64_t>(1, *left / 2) : 0};
     const GuidedFit found = search_guided_fit(training, validation, *options.field.schedule,
                                               guided_shapes(options.network_calls, options.nfe),
                                               search, &state.screening, report);

@@ -25,18 +25,20 @@ std::string to_string(Ending ending) {
 
 std::string DistillSummary::brief_report() const {
   std::string text = fmt::format(
-      "{} evaluations{} reach {:.2f} dB on the validation samples ({:.2f} on the training samples) "
-      "after {} iterations from {}, which had {:.2f} dB. It took {} forwards and {} "
-      "vector-Jacobian products to train, {} forwards to choose starts and {} to validate, in "
-      "{:.1f} s, and ended: {}.",
+      "{} evaluations{} reach {:.2f} dB on {} ({:.2f} on the training samples) "
+      "after {} iterations from {}, which had {:.2f} dB. It took {} calls of the model: {} for its "
+      "own "
+      "samples, {} for fits and the choice of starts, {} to train and {} to measure; and {} "
+      "vector-Jacobian products, in {:.1f} s, and ended: {}.",
       solver.nfe(),
       solver.guides_itself() ? fmt::format(" ({} network calls)", solver.shape().calls()) : "",
-      validation_psnr, training_psnr, iterations, start, initial_psnr, grouped(training.forwards),
-      grouped(training.vjps), grouped(screening.forwards), grouped(validation.forwards), seconds,
-      to_string(ending));
+      validation_psnr, held_out > 0 ? "the validation samples" : "the samples it was learnt from",
+      training_psnr, iterations, start, initial_psnr, grouped(calls()), grouped(reference_forwards),
+      grouped(screening.forwards), grouped(training.forwards), grouped(validation.forwards),
+      grouped(training.vjps), seconds, to_string(ending));
   if (match) {
     text += fmt::format(
-        " Matching statistics took {} of these forwards and {} of the iterations: their distance "
+        " Matching statistics took {} of these calls and {} of the iterations: their distance "
         "fell from {:.3g} to {:.3g}, and {:.2f} dB became {:.2f}.",
         grouped(match->counts.forwards), match->iteration, match->first_distance, match->distance,
         match->first_psnr, match->psnr);
@@ -55,8 +57,12 @@ Provenance DistillSummary::provenance() const {
   result.iterations = iterations;
   result.forwards = training.forwards;
   if (screening.forwards > 0) result.screening_forwards = screening.forwards;
-  result.seconds = seconds;
   result.more = {{"validation_forwards", validation.forwards}, {"vjps", training.vjps}};
+  if (reference_forwards > 0) {
+    result.calls = calls();
+    result.more["reference_forwards"] = reference_forwards;
+  }
+  result.seconds = seconds;
   if (match) {
     result.more["match"] = {{"iterations", match->iteration},
                             {"forwards", match->counts.forwards},

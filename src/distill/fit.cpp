@@ -52,9 +52,13 @@ FittedSolver fit_solver(const Samples& samples, const std::vector<int64_t>& subs
   run.start(solver.start_scale);
   for (size_t i = 0; i < n; ++i) {
     LinearModel step = run.evaluate(times[i], times[i + 1]);
-    std::vector<double> change = solved(least_squares_change(step), i);
-    if (i + 1 == n) {
+    std::vector<double> change;
+    if (i + 1 < n) {
+      change = solved(balanced_change(step, options.smoothing), i);
+    } else {
+      fitted.last_step = step;
       // From least squares on, since far from it the log error has other minima.
+      change = solved(least_squares_change(step), i);
       step = moved(step, change);
       step.floor = options.smoothing * step.typical_square();
       const std::vector<double> more = best_change(step);
@@ -66,6 +70,18 @@ FittedSolver fit_solver(const Samples& samples, const std::vector<int64_t>& subs
     run.advance(change);
   }
   return fitted;
+}
+
+double left_out_loss(const FittedSolver& fitted, double smoothing) {
+  const LinearModel& all = fitted.last_step;
+  double sum = 0;
+  for (size_t k = 0; k < all.samples.size(); ++k) {
+    LinearModel others = all, left_out = all;
+    others.samples.erase(others.samples.begin() + static_cast<std::ptrdiff_t>(k));
+    left_out.samples = {all.samples[k]};
+    sum += left_out.loss(solved(balanced_change(others, smoothing), fitted.solver.a.size() - 1));
+  }
+  return sum / static_cast<double>(all.samples.size());
 }
 
 }  // namespace bespoke

@@ -5,14 +5,18 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "bespoke/base/error.h"
+#include "bespoke/base/text.h"
 #include "bespoke/distill/starts.h"
 #include "bespoke/solver/grid.h"
 
 namespace bespoke {
+
+using namespace detail;
 
 namespace {
 
@@ -49,6 +53,7 @@ class Search {
         schedule_(schedule),
         fit_(options.fit),
         subset_(first_samples(samples, std::min(options.samples, samples.trajectories()))),
+        most_forwards_(options.most_forwards),
         counts_(counts) {
     fit_.free_start_scale = fit_.free_start_scale && has_start_scale(family);
     fit_.guided = family.shape().guided;
@@ -56,14 +61,16 @@ class Search {
 
   // Whether the fit on this grid is the best so far.
   bool improves(const std::string& grid) {
+    if (!can_afford_another()) return false;
     try {
+      tried_ = true;
       const NsSolver on_grid = representable(family_, make_grid(grid, family_.nfe(), schedule_));
       fit_.start_scale = on_grid.start_scale;
-      const FittedSolver fitted = fit_solver(samples_, subset_, on_grid.times, fit_, counts_);
-      if (!(fitted.loss < least_)) return false;
-      least_ = fitted.loss;
-      best_ = {"fit/" + grid, fitted.solver};
-      return true;
+      FittedSolver fitted = fit_solver(samples_, subset_, on_grid.times, fit_, counts_);
+      if (!std::isfinite(fitted.loss)) return false;
+      const bool better = fits_.empty() || fitted.loss < fits_.begin()->first;
+      fits_.emplace(fitted.loss, Fit{"fit/" + grid, std::move(fitted)});
+      return better;
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::diverged) problem_ = error.what();
       // A range moved beyond what the schedule can tell apart is no grid.
@@ -72,20 +79,52 @@ class Search {
     }
   }
 
-  NamedSolver best() const {
-    if (best_.name.empty()) throw Error(ErrorKind::diverged, problem_);
-    return best_;
+  // Times moved for fewer samples suit these alone: from one, unseen samples lose 1.5 dB by it.
+  bool tells_times_apart() const {
+    constexpr size_t kFewest = 4;
+    return subset_.size() >= kFewest;
+  }
+
+  // So many at most, the best first.
+  std::vector<FoundFit> best(size_t most) const {
+    if (fits_.empty()) report_none();
+    std::vector<FoundFit> found;
+    for (const auto& [loss, fit] : fits_) {
+      if (found.size() == most) break;
+      const bool alone = subset_.size() == 1;
+      found.push_back({{fit.name, fit.fitted.solver},
+                       loss,
+                       alone ? loss : left_out_loss(fit.fitted, fit_.smoothing)});
+    }
+    return found;
   }
 
  private:
+  struct Fit {
+    std::string name;
+    FittedSolver fitted;
+  };
+
+  [[noreturn]] void report_none() const {
+    if (tried_) throw Error(ErrorKind::diverged, problem_);
+    throw usage_error("{} calls do not suffice for a fit, which takes {}; give more",
+                      grouped(most_forwards_), grouped(cost()));
+  }
+
+  int64_t cost() const { return static_cast<int64_t>(subset_.size()) * family_.shape().calls(); }
+  bool can_afford_another() const {
+    return most_forwards_ == 0 || counts_->forwards + cost() <= most_forwards_;
+  }
+
   const Samples& samples_;
   const Family& family_;
   const Schedule& schedule_;
   FitOptions fit_;
   std::vector<int64_t> subset_;
+  int64_t most_forwards_;
+  bool tried_ = false;
   Counts* counts_;
-  double least_ = std::numeric_limits<double>::infinity();
-  NamedSolver best_;
+  std::multimap<double, Fit> fits_;  // by their loss
   std::string problem_ = "no fit has a finite error";
 };
 
@@ -123,25 +162,38 @@ bool moves(Search& search, MovableGrid& grid, size_t number, double step) {
 
 }  // namespace
 
-NamedSolver search_fit(const Samples& samples, const Family& family, const Schedule& schedule,
-                       const FitSearchOptions& options, Counts* counts,
-                       const std::function<void(double)>& on_progress) {
+std::vector<FoundFit> search_fits(const Samples& samples, const Family& family,
+                                  const Schedule& schedule, const FitSearchOptions& options,
+                                  size_t most, Counts* counts,
+                                  const std::function<void(double)>& on_progress) {
   Search search(samples, family, schedule, options, counts);
-  MovableGrid grid = options.moves_even_times ? even_times() : MovableGrid();
-  search.improves("uniform-t");
+  MovableGrid grid;
   // Every second range: moving them reaches those between.
+  if (options.begins_with_likely_ranges) {
+    for (const auto& range : likely_ranges(family.nfe(), schedule, samples.data_deviation())) {
+      if (search.improves(to_string(range))) grid = ranges_about(range);
+    }
+  }
   const auto ranges = automatic_ranges(family.nfe(), schedule, samples.data_deviation());
   for (size_t k = 0; k < ranges.size(); k += 2) {
     if (search.improves(to_string(ranges[k]))) grid = ranges_about(ranges[k]);
   }
-  for (int round = 0; round < options.rounds; ++round) {
+  if (search.improves("uniform-t")) grid = even_times();
+  const int rounds = search.tells_times_apart() ? options.rounds : 0;
+  for (int round = 0; round < rounds; ++round) {
     for (size_t number = 0; number < grid.at.size(); ++number) {
       double& step = grid.steps[number];
       if (!moves(search, grid, number, step) && !moves(search, grid, number, -step)) step /= 2;
     }
-    if (on_progress) on_progress(static_cast<double>(round + 1) / options.rounds);
+    if (on_progress) on_progress(static_cast<double>(round + 1) / rounds);
   }
-  return search.best();
+  return search.best(most);
+}
+
+FoundFit search_fit(const Samples& samples, const Family& family, const Schedule& schedule,
+                    const FitSearchOptions& options, Counts* counts,
+                    const std::function<void(double)>& on_progress) {
+  return search_fits(samples, family, schedule, options, 1, counts, on_progress).front();
 }
 
 }  // namespace bespoke

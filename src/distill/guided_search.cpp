@@ -35,7 +35,9 @@ class ShapeSearch {
   Candidate fitted(const SolverShape& shape, int rounds) {
     FitSearchOptions fit = options_.fit;
     fit.rounds = rounds;
-    fit.moves_even_times = true;
+    if (options_.most_forwards > 0) {
+      fit.most_forwards = std::max<int64_t>(1, options_.most_forwards - judging(shape));
+    }
     Candidate candidate;
     candidate.fit.family = bns_family(shape, options_.constraints);
     try {
@@ -52,15 +54,19 @@ class ShapeSearch {
   bool can_afford(const SolverShape& shape, int rounds) const {
     constexpr int64_t kFirstTimes = 3, kTimesOfARound = 6;  // at most, in search_fit
     if (options_.most_forwards == 0) return true;
-    const int64_t runs = (kFirstTimes + kTimesOfARound * rounds) * options_.fit.samples +
-                         static_cast<int64_t>(judges_.size());
-    return counts_->forwards + runs * shape.calls() <= options_.most_forwards;
+    const int64_t fits = (kFirstTimes + kTimesOfARound * rounds) *
+                         std::min(options_.fit.samples, training_.trajectories());
+    return counts_->forwards + fits * shape.calls() + judging(shape) <= options_.most_forwards;
   }
 
   const std::string& problem() const { return problem_; }
 
  private:
   static constexpr int64_t kJudges = 16;
+
+  int64_t judging(const SolverShape& shape) const {
+    return static_cast<int64_t>(judges_.size()) * shape.calls();
+  }
 
   const Samples& training_;
   const Samples& validation_;

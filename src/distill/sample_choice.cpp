@@ -29,18 +29,9 @@ std::vector<int64_t> draw_batch(uint64_t seed, int64_t iteration, int64_t count,
   return order;
 }
 
-std::vector<int64_t> fresh_batch(int64_t iteration, int64_t count, int64_t batch) {
+std::vector<int64_t> samples_from(int64_t first, int64_t count, int64_t batch) {
   std::vector<int64_t> samples;
-  for (int64_t i = 0; i < std::min(count, batch); ++i) {
-    samples.push_back((iteration * std::min(count, batch) + i) % count);
-  }
-  return samples;
-}
-
-std::vector<int64_t> judges_of(int64_t iteration, int64_t count, int64_t batch, int64_t others) {
-  std::vector<int64_t> samples = fresh_batch(iteration, count, batch);
-  const int64_t next = samples.back() + 1, left = count - static_cast<int64_t>(samples.size());
-  for (int64_t i = 0; i < std::min(others, left); ++i) samples.push_back((next + i) % count);
+  for (int64_t i = 0; i < std::min(count, batch); ++i) samples.push_back((first + i) % count);
   return samples;
 }
 

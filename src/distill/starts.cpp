@@ -20,7 +20,9 @@ std::string to_string(const LogSnrRange& range) {
 
 std::vector<LogSnrRange> automatic_ranges(int nfe, const Schedule& schedule,
                                           double data_deviation) {
-  const double shift = -std::log(data_deviation / 0.5);
+  // Where the path ends before the data, samples have the size it has there.
+  const double size = schedule.alpha(1) + schedule.sigma(1);
+  const double shift = -std::log(data_deviation / size / 0.5);
   const double centre = -1.25 - 0.75 * std::log2(nfe) + shift;
   const double to = 4.5 + shift;
   std::vector<LogSnrRange> ranges;
@@ -28,6 +30,17 @@ std::vector<LogSnrRange> automatic_ranges(int nfe, const Schedule& schedule,
     const double from = std::max(centre + offset, schedule.lambda(0));
     const bool another = ranges.empty() || from > ranges.back().from + 0.01;
     if (from < to - 1 && another) ranges.push_back({from, to, 0});
+  }
+  return ranges;
+}
+
+std::vector<LogSnrRange> likely_ranges(int nfe, const Schedule& schedule, double data_deviation) {
+  const double fewer = std::log2(8.0 / nfe), shift = -std::log(data_deviation / 0.5);
+  std::vector<LogSnrRange> ranges;
+  for (const LogSnrRange& range :
+       {LogSnrRange{-3.8, 4.0, 0}, LogSnrRange{-3.4, 3.4, 0}, LogSnrRange{-3.0, 2.8, -0.2}}) {
+    const double from = std::max(range.from + 0.75 * fewer + shift, schedule.lambda(0));
+    ranges.push_back({from, std::max(range.to - 0.6 * fewer + shift, from + 1), range.bend});
   }
   return ranges;
 }

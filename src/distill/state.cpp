@@ -36,32 +36,39 @@ Counts counts_from(const json& value) {
 json to_json(const DirectState& direct) {
   json memory = json::array();
   for (const Remembered& entry : direct.memory) {
-    memory.push_back({{"theta", entry.theta}, {"samples", entry.samples}, {"loss", entry.loss}});
+    memory.push_back({{"theta", entry.theta},
+                      {"samples", entry.samples},
+                      {"loss", entry.loss},
+                      {"time_difference", entry.time_difference}});
   }
-  return {{"damping", direct.damping}, {"difference", direct.difference}, {"memory", memory}};
+  return {{"damping", direct.damping},
+          {"difference", direct.difference},
+          {"batch", direct.batch},
+          {"next_sample", direct.next_sample},
+          {"memory", memory}};
 }
 
 DirectState direct_from(const json& value) {
-  DirectState direct{value.at("damping").get<double>(), value.at("difference").get<double>(), {}};
+  DirectState direct{value.at("damping").get<double>(),
+                     value.at("difference").get<double>(),
+                     count_from(value, "batch"),
+                     count_from(value, "next_sample"),
+                     {}};
   for (const auto& entry : value.at("memory")) {
     direct.memory.push_back({entry.at("theta").get<std::vector<double>>(),
                              entry.at("samples").get<std::vector<int64_t>>(),
-                             entry.at("loss").get<double>(), nullptr});
+                             entry.at("loss").get<double>(),
+                             entry.at("time_difference").get<double>(), nullptr});
   }
   return direct;
 }
 
 json to_json(const MatchState& match) {
-  return {{"theta", match.theta},
-          {"damping", match.damping},
-          {"iteration", match.iteration},
-          {"floor", match.floor},
-          {"is_over", match.is_over},
-          {"first_distance", match.first_distance},
-          {"distance", match.distance},
-          {"first_psnr", match.first_psnr},
-          {"psnr", match.psnr},
-          {"counts", to_json(match.counts)}};
+  return {{"theta", match.theta},         {"damping", match.damping},
+          {"iteration", match.iteration}, {"floor", match.floor},
+          {"is_over", match.is_over},     {"first_distance", match.first_distance},
+          {"distance", match.distance},   {"first_psnr", match.first_psnr},
+          {"psnr", match.psnr},           {"counts", to_json(match.counts)}};
 }
 
 MatchState match_from(const json& value) {
@@ -138,17 +145,17 @@ std::string to_json_text(const DistillState& state) {
   json starts = json::array();
   for (const auto& start : state.starts) starts.push_back(to_json(start));
   json document = {{"format", kStateFormat},
-                         {"version", kStateVersion},
-                         {"family", state.family},
-                         {"nfe", state.nfe},
-                         {"method", to_string(state.method)},
-                         {"seed", state.seed},
-                         {"starts", starts},
-                         {"chosen", state.chosen},
-                         {"screening", to_json(state.screening)},
-                         {"training", to_json(state.training)},
-                         {"validation", to_json(state.validation)},
-                         {"seconds", state.seconds}};
+                   {"version", kStateVersion},
+                   {"family", state.family},
+                   {"nfe", state.nfe},
+                   {"method", to_string(state.method)},
+                   {"seed", state.seed},
+                   {"starts", starts},
+                   {"chosen", state.chosen},
+                   {"screening", to_json(state.screening)},
+                   {"training", to_json(state.training)},
+                   {"validation", to_json(state.validation)},
+                   {"seconds", state.seconds}};
   if (state.match) document["match"] = to_json(*state.match);
   return json_text(document) + "\n";
 }

@@ -63,7 +63,24 @@ struct Pool {
   torch::Tensor noise;            // as samples
   std::vector<double> variances;  // by set
   Conditions conditions;          // [sets * count, ...]
+  torch::Tensor mask;             // of the samples of a set; undefined: all numbers count
+
+  torch::Tensor set(int64_t k) const { return samples.slice(0, k * count, (k + 1) * count); }
 };
+
+// The values that count, in a row.
+torch::Tensor counting(const torch::Tensor& samples, const torch::Tensor& mask) {
+  if (!mask.defined()) return samples.flatten();
+  return samples.masked_select(mask.to(samples.device(), torch::kBool).expand_as(samples));
+}
+
+// About the mean of each value: samples that are all alike leave nothing to denoise.
+double mean_variance(const torch::Tensor& set, const torch::Tensor& mask) {
+  const torch::Tensor variances = set.to(torch::kDouble).var(0);
+  if (!mask.defined()) return variances.mean().item<double>();
+  const torch::Tensor parts = mask.to(set.device(), torch::kDouble).mean(0);
+  return ((variances * parts).sum() / parts.sum()).item<double>();
+}
 
 // The data prediction at x on the model's path.
 torch::Tensor denoise(const Model& model, const torch::Tensor& x, double t,
@@ -121,6 +138,24 @@ torch::Tensor draw(const ModelPtr& model, const torch::Tensor& noise, int64_t ba
   return torch::cat(parts);
 }
 
+// Whether a set is so far from any data that float32 cannot tell its noisy samples from it.
+bool is_far_off(const torch::Tensor& samples, const ModelCard& card) {
+  constexpr double kFar = 1e4;
+  return samples.abs().max().item<double>() > kFar * (card.most - card.least);
+}
+
+// Whether the network takes what a change of its card gives it: one that looks its time up in a
+// table takes no times between its levels.
+bool can_be_called(const Model& model, const torch::Tensor& noise, const Conditions& conditions) {
+  try {
+    denoise(model, noise.slice(0, 0, 1), 0.5, slice(conditions, 0, 1));
+    return true;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::bad_input) throw;
+    return false;
+  }
+}
+
 double fraction_outside(const torch::Tensor& samples, double least, double most) {
   return samples.lt(least).logical_or(samples.gt(most)).to(torch::kDouble).mean().item<double>();
 }
@@ -133,10 +168,8 @@ void complete(Pool& pool, const std::vector<torch::Tensor>& sets, const CardChec
   const auto shape = sets.front().sizes().slice(1).vec();
   pool.noise =
       normal_noise(options.seed + 1, 0, pool.sets * pool.count, shape).to(pool.samples.options());
-  for (const auto& set : sets) {
-    // About the mean of each value: samples that are all alike leave nothing to denoise.
-    pool.variances.push_back(set.to(torch::kDouble).var(0).mean().item<double>());
-  }
+  pool.mask = options.mask;
+  for (const auto& set : sets) pool.variances.push_back(mean_variance(set, pool.mask));
   pool.conditions =
       select(options.conditions, torch::arange(pool.count, torch::kLong).repeat({pool.sets}));
 }
@@ -157,6 +190,7 @@ Pool pool_of_samples(const std::vector<Alternative>& declarations,
   for (size_t i = 0; i < models.size(); ++i) {
     torch::Tensor samples;
     if (declarations[i].draws) samples = draw(models[i], noise, options.batch, options.conditions);
+    if (samples.defined() && is_far_off(samples, declarations[i].card)) samples.reset();
     pool.set_of.push_back(samples.defined() ? static_cast<int64_t>(sets.size()) : -1);
     if (samples.defined()) sets.push_back(samples);
     report(static_cast<double>(pool.set_of.size()) / static_cast<double>(models.size()));
@@ -175,10 +209,12 @@ torch::Tensor relative_errors(const Model& model, const Pool& pool, int64_t set,
   const SchedulePoint p = model.schedule()->at(t);
   const double v = pool.variances[static_cast<size_t>(set)];
   const double s = p.sigma / p.alpha;
-  const auto mean = pool.samples.slice(0, set * pool.count, (set + 1) * pool.count).mean(0, true);
-  const auto squared = [](const torch::Tensor& difference) {
-    return difference.to(torch::kDouble).pow(2).flatten(1).mean(1).cpu();
+  const auto mean = pool.set(set).mean(0, true);
+  const auto squared = [](const torch::Tensor& difference, const torch::Tensor& mask) {
+    return (difference.to(torch::kDouble) * mask).pow(2).flatten(1).mean(1).cpu();
   };
+  const torch::Tensor mask =
+      (pool.mask.defined() ? pool.mask : torch::ones({1})).to(pool.samples.device());
   std::vector<torch::Tensor> ratios;
   for_each_batch(pool.count, batch, nullptr, [&](int64_t first, int64_t last, const auto&) {
     const int64_t begin = set * pool.count + first, end = set * pool.count + last;
@@ -187,7 +223,8 @@ torch::Tensor relative_errors(const Model& model, const Pool& pool, int64_t set,
     const auto x = p.alpha * data + p.sigma * noise;
     const auto guess = denoise(model, x, t, slice(pool.conditions, begin, end));
     const auto linear = mean + v / (v + s * s) * (data + s * noise - mean);
-    ratios.push_back(squared(guess - data) / squared(linear - data));
+    const auto own = mask.size(0) == 1 ? mask : mask.slice(0, first, last);
+    ratios.push_back(squared(guess - data, own) / squared(linear - data, own));
   });
   return torch::cat(ratios);
 }
@@ -241,7 +278,7 @@ ScoredCard scored(const Alternative& declaration, size_t index, const Pool& pool
   if (set < 0) return result;
   result.drew = true;  // or was given real samples
   result.error = std::exp(scores.logs[static_cast<int64_t>(index)][set].mean().item<double>());
-  const auto own = pool.samples.slice(0, set * pool.count, (set + 1) * pool.count);
+  const auto own = counting(pool.set(set), pool.mask);
   result.deviation = own.std().item<double>();
   result.outside = fraction_outside(own, result.card.least, result.card.most);
   return result;
@@ -302,10 +339,7 @@ CardCheck ranked(const std::vector<Alternative>& declarations, const Pool& pool,
 // Where 99 % of the values lie.
 void add_range(CardCheck& check, const Pool& pool) {
   const int64_t set = std::max<int64_t>(pool.set_of.front(), 0);
-  const auto values = std::get<0>(pool.samples.slice(0, set * pool.count, (set + 1) * pool.count)
-                                      .to(torch::kDouble)
-                                      .flatten()
-                                      .sort());
+  const auto values = std::get<0>(counting(pool.set(set), pool.mask).to(torch::kDouble).sort());
   const auto at = [&](double share) {
     return values[static_cast<int64_t>(share * static_cast<double>(values.numel() - 1))]
         .item<double>();
@@ -314,15 +348,20 @@ void add_range(CardCheck& check, const Pool& pool) {
   check.most = at(0.995);
 }
 
-// Clips what the card does not, and looks at what becomes of it.
-ClipTrial try_clip(const NetworkPtr& network, ModelCard card, const torch::Tensor& noise,
-                   const Pool& pool, const Scores& scores, const CardCheckOptions& options) {
-  card.clip = Clip{card.least, card.most};
-  const ModelPtr model = network_model(network, card);
-  const torch::Tensor samples = draw(model, noise, options.batch, options.conditions);
-  const torch::Tensor gains = scores.logs[0] - log_errors(*model, pool, options.batch);
-  return {samples.defined() ? samples.std().item<double>() : 0,
-          std::exp(gains.mean().item<double>())};
+// Clips what the card does not, and looks at what becomes of it. Sets of other declarations tell
+// nothing here: samples that have left the range of the data are denoised badly by any clip.
+ClipTrial try_clip(const NetworkPtr& network, const ModelCard& card, const torch::Tensor& noise,
+                   double error, const CardCheckOptions& options) {
+  ModelCard clipped = card;
+  clipped.clip = Clip{card.least, card.most};
+  const torch::Tensor samples =
+      draw(network_model(network, clipped), noise, options.batch, options.conditions);
+  if (!samples.defined()) return {0, 0};
+  Pool pool;
+  complete(pool, {samples}, options);
+  const torch::Tensor logs = log_errors(*network_model(network, card), pool, options.batch);
+  return {counting(samples, pool.mask).std().item<double>(),
+          error / std::exp(logs.mean().item<double>())};
 }
 
 }  // namespace
@@ -331,21 +370,23 @@ CardCheck check_card(const NetworkPtr& network, const ModelCard& card,
                      const CardCheckOptions& options) {
   const torch::NoGradGuard no_grad;
   std::vector<Alternative> declarations = {{"", card}};
-  for (auto& other : single_changes(card)) declarations.push_back(std::move(other));
-  std::vector<ModelPtr> models;
-  for (const auto& declaration : declarations) {
-    models.push_back(network_model(network, declaration.card));
+  std::vector<ModelPtr> models = {network_model(network, card)};
+  const torch::Device device = network_device(*network);
+  const auto noise = normal_noise(options.seed, 0, options.count, models.front()->sample_shape())
+                         .to(device, torch::kFloat);
+  for (auto& other : single_changes(card)) {
+    const ModelPtr model = network_model(network, other.card);
+    if (!can_be_called(*model, noise, options.conditions)) continue;
+    models.push_back(model);
+    declarations.push_back(std::move(other));
   }
   const auto part = [&](double from, double to) {
     return [&options, from, to](double done) {
       if (options.on_progress) options.on_progress(from + (to - from) * done);
     };
   };
-  const torch::Device device = network_device(*network);
   const bool real = options.data.defined();
   const double drawn = real ? 0 : 0.2;
-  const auto noise = normal_noise(options.seed, 0, options.count, models.front()->sample_shape())
-                         .to(device, torch::kFloat);
   const Pool pool =
       real ? pool_of_data(options.data.to(device, torch::kFloat), models.size(), options)
            : pool_of_samples(declarations, models, noise, options, part(0, drawn));
@@ -359,7 +400,7 @@ CardCheck check_card(const NetworkPtr& network, const ModelCard& card,
   add_range(check, pool);
   constexpr double kManyOutside = 0.05;
   if (!real && !card.clip && check.declared.outside > kManyOutside) {
-    check.clip = try_clip(network, card, noise, pool, scores, options);
+    check.clip = try_clip(network, card, noise, check.declared.error, options);
   }
   return check;
 }
@@ -382,8 +423,8 @@ SampleGlance glance_at_samples(const ModelPtr& model, double least, double most,
                          .to(options.device, state_dtype(*model));
   const torch::Tensor samples = draw(model, noise, options.batch, options.conditions);
   if (!samples.defined() || !samples.isfinite().all().item<bool>()) return {true};
-  return {false, samples.to(torch::kDouble).std().item<double>(),
-          fraction_outside(samples, least, most)};
+  const torch::Tensor own = counting(samples, options.mask);
+  return {false, own.to(torch::kDouble).std().item<double>(), fraction_outside(own, least, most)};
 }
 
 std::vector<std::string> remarks(const SampleGlance& glance, const ModelCard& card) {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <numeric>
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
@@ -93,6 +95,62 @@ ConditionCard read_condition(const json& condition, const std::string& where,
                       "found \"{}\"",
                       printable(card.name)));
   return card;
+}
+
+// The parts of a sample in the order of the card, or none where it is one tensor.
+std::vector<SamplePart> read_parts(const nlohmann::ordered_json& document,
+                                   const std::string& where) {
+  std::vector<SamplePart> parts;
+  if (!document.is_object()) return parts;
+  for (const auto& [name, shape] : document.items()) {
+    require(!name.empty() && name == printable(name) && name != "noise", where,
+            fmt::format("a part cannot be called \"{}\"", printable(name)));
+    parts.push_back({name, read_shape(json(shape), where + "." + name)});
+  }
+  require(!parts.empty(), where, "must have at least one part, e.g. {\"nodes\": [9, 4]}");
+  require(total_size(parts) <= kLargest, where, "is too large");
+  return parts;
+}
+
+ErrorMaskCard read_error_mask(const json& given, const std::string& where, const ModelCard& card,
+                              const std::filesystem::path& folder) {
+  constexpr char kNot[] = "not ", kFile[] = ".safetensors";
+  std::string name = text_value(given, where);
+  ErrorMaskCard mask;
+  if (name.find(kFile) != std::string::npos) {
+    mask.file = folder / name;
+    return mask;
+  }
+  mask.inverted = name.rfind(kNot, 0) == 0;
+  if (mask.inverted) name = name.substr(sizeof(kNot) - 1);
+  const bool known =
+      std::any_of(card.conditions.begin(), card.conditions.end(),
+                  [&](const ConditionCard& one) { return one.name == name && one.is_tensor(); });
+  require(known, where,
+          fmt::format("must be a condition that is a tensor, \"not\" and one, or a .safetensors "
+                      "file, found \"{}\"",
+                      printable(name)));
+  mask.condition = name;
+  return mask;
+}
+
+void read_error_masks(const json& document, const std::string& source,
+                      const std::filesystem::path& folder, ModelCard& card) {
+  if (!document.contains("error_mask")) return;
+  const json& given = document["error_mask"];
+  const std::string where = source + ": error_mask";
+  if (card.parts.empty()) {
+    card.error_masks[""] = read_error_mask(given, where, card, folder);
+    return;
+  }
+  require(given.is_object() && !given.empty(), where,
+          "of samples of several parts is an object, {\"PART\": \"CONDITION\"}");
+  for (const auto& [name, mask] : given.items()) {
+    const bool known = std::any_of(card.parts.begin(), card.parts.end(),
+                                   [&, part = name](const auto& one) { return one.name == part; });
+    require(known, where, fmt::format("\"{}\" is no part of sample_shape", printable(name)));
+    card.error_masks[name] = read_error_mask(mask, where + "." + name, card, folder);
+  }
 }
 
 std::vector<ConditionCard> read_conditions(const json& list, const std::string& where,
@@ -200,18 +258,24 @@ void read_calls(const json& document, const std::string& source, ModelCard& card
   }
 }
 
-ModelCard read_card(const json& document, const std::filesystem::path& path) {
+// `text` is what the document was read from: it has the order of a sample's parts.
+ModelCard read_card(const json& document, const std::string& text,
+                    const std::filesystem::path& path) {
   const std::string source = path.string();
-  check_keys(
-      document, {"format", "weights", "sample_shape", "prediction", "schedule", "time"},
-      {"name", "weights_sha256", "value_range", "conditions", "decoder", "encoder", "sample_rate",
-       "steps", "input_scaling", "clip", "extra_channels", "layout", "licence", "source"},
-      source);
+  check_keys(document, {"format", "weights", "sample_shape", "prediction", "schedule", "time"},
+             {"name", "weights_sha256", "value_range", "conditions", "decoder", "encoder",
+              "sample_rate", "steps", "input_scaling", "clip", "extra_channels", "layout",
+              "error_mask", "licence", "source"},
+             source);
   const auto folder = path.parent_path();
   ModelCard card;
   card.format = text_value(document["format"], source + ": format");
   card.weights = folder / text_value(document["weights"], source + ": weights");
-  card.sample_shape = read_shape(document["sample_shape"], source + ": sample_shape");
+  card.parts =
+      read_parts(nlohmann::ordered_json::parse(text)["sample_shape"], source + ": sample_shape");
+  card.sample_shape = card.parts.empty()
+                          ? read_shape(document["sample_shape"], source + ": sample_shape")
+                          : std::vector<int64_t>{total_size(card.parts)};
   card.prediction = read_checked(source, [&] {
     return parse_prediction(text_value(document["prediction"], source + ": prediction"));
   });
@@ -249,12 +313,23 @@ ModelCard read_card(const json& document, const std::filesystem::path& path) {
         choice({"none", "edm"}, name, "input_scaling", source + ": input_scaling"));
   }
   read_calls(document, source, card);
+  read_error_masks(document, source, folder, card);
   const std::string problem = combination_problem(card);
   if (!problem.empty()) throw bad_input("{}: {}", source, problem);
   return card;
 }
 
 }  // namespace
+
+int64_t SamplePart::size() const {
+  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+}
+
+int64_t total_size(const std::vector<SamplePart>& parts) {
+  int64_t size = 0;
+  for (const SamplePart& part : parts) size += part.size();
+  return size;
+}
 
 std::vector<int64_t> returned_shape(const ModelCard& card) {
   std::vector<int64_t> shape = card.sample_shape;
@@ -278,6 +353,12 @@ std::string combination_problem(const ModelCard& card) {
   if (card.time.levels != 0 && card.time.levels != steps) {
     return fmt::format("time.levels: is {}, the schedule has {} levels", card.time.levels, steps);
   }
+  const bool told_apart = card.channels_last || card.extra_channels > 0 || card.decoder ||
+                          card.encoder || card.sample_rate > 0 || card.format == kPackageFormat;
+  if (!card.parts.empty() && told_apart) {
+    return "sample_shape: samples of several parts are those of a TorchScript model, without "
+           "layout, extra_channels, decoder, encoder and sample_rate";
+  }
   const auto& output = card.decoder ? card.decoder->sample_shape : card.sample_shape;
   if (card.sample_rate > 0 && output.size() > 2) {
     return "sample_rate: is for audio, whose samples are [length] or [channels, length]";
@@ -290,7 +371,7 @@ ModelCard parse_model_card(const std::string& text, const std::filesystem::path&
   require(text.rfind("PK", 0) != 0, source,
           "looks like weights; give the card beside it, a .json file");
   const json document = parse_json(text, source, "a model card is described in docs/model-card.md");
-  return read_checked(source, [&] { return read_card(document, path); });
+  return read_checked(source, [&] { return read_card(document, text, path); });
 }
 
 ModelCard read_model_card(const std::filesystem::path& path) {

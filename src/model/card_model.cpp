@@ -1,3 +1,4 @@
+#include <fmt/ranges.h>
 #include <torch/torch.h>
 
 #include <utility>
@@ -7,6 +8,7 @@
 #include "bespoke/model/compiled_package.h"
 #include "bespoke/model/fields.h"
 #include "bespoke/model/network.h"
+#include "bespoke/model/sample_parts.h"
 #include "bespoke/tensor/combine.h"
 #include "bespoke/tensor/transfer.h"
 #include "loaded_network.h"
@@ -27,20 +29,25 @@ torch::Tensor rounded(const torch::Tensor& times) {
 class CardModel : public Model {
  public:
   CardModel(NetworkPtr network, const ModelCard& card) : card_(card), network_(std::move(network)) {
-    std::string given = takes_time() ? "x, the time" : "x";
-    for (const auto& condition : card.conditions) given += ", " + condition.name;
-    network_->check_arguments((takes_time() ? 2 : 1) + card.conditions.size(), given);
+    std::vector<std::string> given;
+    for (const auto& part : card.parts) given.push_back(part.name);
+    if (given.empty()) given = {"x"};
+    if (takes_time()) given.emplace_back("the time");
+    for (const auto& condition : card.conditions) given.push_back(condition.name);
+    network_->check_arguments(given.size(), fmt::format("{}", fmt::join(given, ", ")));
   }
 
   torch::Tensor predict(const torch::Tensor& x, const torch::Tensor& t,
                         const Conditions& conditions) const override {
     const auto& options = network_->options();
-    std::vector<torch::Tensor> arguments = {
-        as_called(input(x, t)).to(options.device, options.dtype)};
+    const torch::Tensor sent_x = as_called(input(x, t)).to(options.device, options.dtype);
+    std::vector<torch::Tensor> arguments = {sent_x};
+    if (!card_.parts.empty()) arguments = split_into_parts(sent_x, card_.parts);
     if (takes_time()) arguments.push_back(time_argument(t));
     for (const auto& condition : card_.conditions) {
       arguments.push_back(condition_argument(condition, conditions, x.size(0)));
     }
+    if (!card_.parts.empty()) return network_->call(arguments, card_.parts);
     return as_ours(network_->call(arguments, returned_shape(card_)));
   }
 

@@ -8,6 +8,7 @@
 
 #include "bespoke/base/error.h"
 #include "bespoke/model/recorded_gradients.h"
+#include "bespoke/model/sample_parts.h"
 #include "libtorch_message.h"
 #include "owned.h"
 
@@ -23,6 +24,16 @@ std::string describe_result(const torch::IValue& result) {
   return fmt::format("a {} tensor of {} numbers and shape {}",
                      tensor.layout() == torch::kStrided ? "dense" : "sparse",
                      torch::toString(tensor.scalar_type()), fmt::join(tensor.sizes(), "x"));
+}
+
+// Of a tuple or a list; nothing of all else.
+std::vector<torch::IValue> values_in(const torch::IValue& result) {
+  if (result.isTuple()) return result.toTuple()->elements().vec();
+  std::vector<torch::IValue> values;
+  if (result.isList()) {
+    for (const torch::IValue& value : result.toListRef()) values.push_back(value);
+  }
+  return values;
 }
 
 bool is_usable(const torch::IValue& result) {
@@ -59,6 +70,14 @@ torch::Tensor LoadedNetwork::call(const std::vector<torch::Tensor>& arguments,
   return call_in_pieces(arguments, "as the card says",
                         [this, shape](const torch::IValue& result, const torch::Tensor& input) {
                           return with_shape(result, input, shape);
+                        });
+}
+
+torch::Tensor LoadedNetwork::call(const std::vector<torch::Tensor>& arguments,
+                                  const std::vector<SamplePart>& parts) const {
+  return call_in_pieces(arguments, "as the card says",
+                        [this, parts](const torch::IValue& result, const torch::Tensor& input) {
+                          return with_parts(result, input.size(0), parts);
                         });
 }
 
@@ -180,6 +199,26 @@ torch::Tensor LoadedNetwork::with_shape(const torch::IValue& result, const torch
         source_, describe_result(result), fmt::join(input.sizes(), "x"), fmt::join(expected, "x"));
   }
   return result.toTensor();
+}
+
+torch::Tensor LoadedNetwork::with_parts(const torch::IValue& result, int64_t batch,
+                                        const std::vector<SamplePart>& parts) const {
+  const std::vector<torch::IValue> found = values_in(result);
+  std::vector<torch::Tensor> tensors;
+  for (size_t i = 0; i < parts.size() && found.size() == parts.size(); ++i) {
+    std::vector<int64_t> expected = {batch};
+    expected.insert(expected.end(), parts[i].shape.begin(), parts[i].shape.end());
+    if (!is_usable(found[i]) || found[i].toTensor().sizes() != torch::IntArrayRef(expected)) {
+      throw bad_input("{} returned {} as {}, the card says {}", source_, describe_result(found[i]),
+                      parts[i].name, fmt::join(expected, "x"));
+    }
+    tensors.push_back(found[i].toTensor());
+  }
+  if (tensors.size() == parts.size()) return joined_parts(tensors);
+  throw bad_input("{} returned {}; it must return a tuple of {} tensors, the parts of a sample",
+                  source_,
+                  found.empty() ? describe_result(result) : fmt::format("{} values", found.size()),
+                  parts.size());
 }
 
 void LoadedNetwork::require_usable(const torch::IValue& result) const {

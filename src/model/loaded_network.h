@@ -26,6 +26,10 @@ class LoadedNetwork : public std::enable_shared_from_this<LoadedNetwork> {
   // Calls forward(arguments ...); the result must be a tensor of `shape` behind the batch.
   torch::Tensor call(const std::vector<torch::Tensor>& arguments,
                      const std::vector<int64_t>& shape) const;
+  // The same of a network that returns as many tensors as a sample has parts, in a tuple or a list:
+  // [batch, numbers].
+  torch::Tensor call(const std::vector<torch::Tensor>& arguments,
+                     const std::vector<SamplePart>& parts) const;
   // The same of a network that no card describes: a tensor of any shape behind the batch.
   torch::Tensor call(const torch::Tensor& input) const;
 
@@ -53,6 +57,8 @@ class LoadedNetwork : public std::enable_shared_from_this<LoadedNetwork> {
                         const std::string& manner) const;
   torch::Tensor with_shape(const torch::IValue& result, const torch::Tensor& input,
                            const std::vector<int64_t>& shape) const;
+  torch::Tensor with_parts(const torch::IValue& result, int64_t batch,
+                           const std::vector<SamplePart>& parts) const;
   torch::Tensor with_batch(const torch::IValue& result, const torch::Tensor& input) const;
   void require_usable(const torch::IValue& result) const;
   void shrink(int64_t failed) const;

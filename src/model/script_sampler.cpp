@@ -235,6 +235,12 @@ std::string script_sampler(const SolverFile& file, const LoadedNetwork& network,
                            const Decoder* decoder) {
   const NsSolver& solver = file.at();
   require_one_velocity(solver, "a TorchScript file");
+  if (!card.parts.empty()) {
+    throw bad_input(
+        "a TorchScript file of model and solver is of samples that are one tensor, and {} has "
+        "several parts; export the solver alone, to c",
+        card.name);
+  }
   const auto dtype = network.options().dtype;
   const StepNumbers numbers = step_numbers(solver, card, options.guidance, safe_margin(dtype));
   if (numbers.guided && options.null_conditions.empty()) {

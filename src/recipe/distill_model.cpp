@@ -5,9 +5,14 @@
 #include <utility>
 
 #include "bespoke/base/error.h"
+#include "bespoke/base/text.h"
+#include "bespoke/distill/call_plan.h"
 #include "bespoke/model/fields.h"
+#include "bespoke/run/multistep.h"
 
 namespace bespoke {
+
+using namespace detail;
 
 namespace {
 
@@ -38,14 +43,25 @@ Pairs given_or_made(const ModelPtr& model, const ModelDistillOptions& options, S
   source.count = plan.count;
   source.tolerances = options.tolerances.value_or(
       usual_tolerances(options.nfe > 0 ? options.nfe : options.network_calls));
+  source.fixed_evaluations = options.fixed_evaluations;
   source.trajectories = train ? trajectories_needed(options) : 0;
   if (options.conditions) source.conditions = options.conditions(split, 0, plan.count);
   const PairRun run = run_for(options, to_string(split) + " pairs");
   return make_pairs(model, source, run).to(options.device, state_dtype(*model));
 }
 
-Pairs pairs_for(const ModelPtr& model, const ModelDistillOptions& options, Split split) {
-  SoundPairs sound = leave_out_broken(given_or_made(model, options, split), to_string(split));
+// Of a guided evaluation both, where calls are counted one by one.
+int64_t calls_of(const Pairs& made, const ModelDistillOptions& options) {
+  return made.evaluations.sum().item<int64_t>() * (options.network_calls > 0 ? 2 : 1);
+}
+
+Pairs pairs_for(const ModelPtr& model, const ModelDistillOptions& options, Split split,
+                int64_t* calls) {
+  const Pairs pairs = given_or_made(model, options, split);
+  if (!(split == Split::train ? options.training : options.validation)) {
+    *calls += calls_of(pairs, options);
+  }
+  SoundPairs sound = leave_out_broken(pairs, to_string(split));
   for (const int64_t pair : sound.left_out) {
     if (options.on_left_out) options.on_left_out(split, pair);
   }
@@ -53,7 +69,7 @@ Pairs pairs_for(const ModelPtr& model, const ModelDistillOptions& options, Split
 }
 
 // Whose statistics are matched: those given, or those after the training pairs.
-Pairs matching_pairs(const ModelPtr& model, const ModelDistillOptions& options) {
+Pairs matching_pairs(const ModelPtr& model, const ModelDistillOptions& options, int64_t* calls) {
   const torch::ScalarType dtype = state_dtype(*model);
   if (options.matching) {
     return leave_out_broken(options.matching->to(options.device, dtype), "matching").pairs;
@@ -63,11 +79,13 @@ Pairs matching_pairs(const ModelPtr& model, const ModelDistillOptions& options) 
   source.first = options.training_plan.count;
   source.count = options.match_samples;
   source.tolerances = options.match_tolerances;
+  source.fixed_evaluations = options.fixed_evaluations;
   const int64_t end = source.first + source.count;
   if (options.conditions) {
     source.conditions = options.conditions(Split::train, source.first, end);
   }
   const Pairs made = make_pairs(model, source, run_for(options, "samples to match statistics of"));
+  *calls += calls_of(made, options);
   return leave_out_broken(made.to(options.device, dtype), "matching").pairs;
 }
 
@@ -90,7 +108,7 @@ void need_less_memory(TensorSamplesOptions& samples, const ModelDistillOptions& 
 
 // The published recipe takes the model as it is told, with gradients.
 DistillSummary distill_as_published(const ModelPtr& model, const Pairs& training,
-                                    const Pairs& validation, const Pairs& matching,
+                                    const std::optional<Pairs>& validation, const Pairs& matching,
                                     const ModelDistillOptions& options, const DistillState& state) {
   const auto field = std::make_shared<VelocityField>(model);
   DistillOptions own = options;
@@ -99,11 +117,51 @@ DistillSummary distill_as_published(const ModelPtr& model, const Pairs& training
     own.match.samples = &matched.emplace(tensor_samples(field, matching, options.samples));
   }
   const TensorGradients gradients(field, training, options.samples);
-  return distill(tensor_samples(field, training, options.samples),
-                 tensor_samples(field, validation, options.samples), own, state, &gradients);
+  const Samples learnt = tensor_samples(field, training, options.samples);
+  if (!validation) return distill(learnt, learnt, own, state, &gradients);
+  return distill(learnt, tensor_samples(field, *validation, options.samples), own, state,
+                 &gradients);
 }
 
 }  // namespace
+
+namespace {
+
+// What the samples cost whose statistics are matched. As much at least is needed to match them.
+int64_t calls_to_match(const ModelDistillOptions& options) {
+  if (!options.match.has_statistics(options.nfe)) return 0;
+  const int64_t drawing = options.match_samples * kUsualEvaluations;
+  constexpr int64_t kLeastShare = 3;
+  if (options.most_forwards < kLeastShare * drawing) {
+    throw usage_error(
+        "{} calls do not pay for matching the statistics of {} samples; give at least {}, fewer "
+        "--match-samples, or --match samples",
+        grouped(options.most_forwards), options.match_samples, grouped(kLeastShare * drawing));
+  }
+  return drawing;
+}
+
+}  // namespace
+
+ModelDistillOptions within_calls(ModelDistillOptions options, int64_t samples) {
+  if (options.method == Method::adam) {
+    throw usage_error(
+        "a number of calls cannot pay for adam's hundreds of pairs, which are made beforehand; "
+        "make them first, and give those, or take auto, fit or direct");
+  }
+  CallBudget budget;
+  budget.calls = options.most_forwards - calls_to_match(options);
+  budget.holds_out = options.network_calls != 0;
+  budget.run = budget.holds_out ? options.network_calls : options.nfe;
+  budget.evaluation = budget.holds_out ? 2 : 1;
+  budget.samples = samples;
+  const CallPlan plan = plan_calls(budget);
+  options.training_plan.count = plan.samples;
+  options.validation_plan.count = plan.held_out;
+  options.fixed_evaluations = plan.evaluations;
+  options.fit.begins_with_likely_ranges = true;
+  return options;
+}
 
 DistillSummary distill(const ModelPtr& model, const ModelDistillOptions& options,
                        DistillState state) {
@@ -114,10 +172,14 @@ DistillSummary distill(const ModelPtr& model, const ModelDistillOptions& options
   }
   fill_in_features(own.match);
   own.validate();
-  const Pairs training = pairs_for(model, options, Split::train);
-  const Pairs validation = pairs_for(model, options, Split::validation);
+  const Pairs training = pairs_for(model, options, Split::train, &own.reference_forwards);
+  std::optional<Pairs> validation;
+  if (options.validation || options.validation_plan.count > 0) {
+    validation = pairs_for(model, options, Split::validation, &own.reference_forwards);
+  }
   const bool matches = own.match.has_statistics(own.nfe);
-  const Pairs matching = matches ? matching_pairs(model, options) : Pairs();
+  const Pairs matching =
+      matches ? matching_pairs(model, options, &own.reference_forwards) : Pairs();
   own.on_iteration = [&](const DistillProgress& progress, const DistillState& reached) {
     state = reached;
     const bool stops =
@@ -135,8 +197,9 @@ DistillSummary distill(const ModelPtr& model, const ModelDistillOptions& options
       if (matches) {
         own.match.samples = &matched.emplace(canonical_samples(model, matching, own.samples));
       }
-      return distill(canonical_samples(model, training, own.samples),
-                     canonical_samples(model, validation, own.samples), own, state);
+      const Samples learnt = canonical_samples(model, training, own.samples);
+      if (!validation) return distill(learnt, learnt, own, state);
+      return distill(learnt, canonical_samples(model, *validation, own.samples), own, state);
     } catch (const Error&) {
       throw;
     } catch (const std::exception& error) {

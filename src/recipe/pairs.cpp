@@ -24,7 +24,7 @@ Pairs make_pairs(const ModelPtr& model, const PairSource& source, const PairRun&
   ReferenceResult result = reference_in_batches(
       model, pairs.x0.to(run.device), source.conditions, source.tolerances,
       {run.batch, source.first, run.on_progress, {}, run.on_given_up, run.team},
-      source.trajectories);
+      source.trajectories, source.fixed_evaluations);
   pairs.x1 = result.x.to(pairs.x0.scalar_type());
   pairs.evaluations = result.evaluations;
   if (source.trajectories > 0) {

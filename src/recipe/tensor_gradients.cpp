@@ -19,11 +19,26 @@ using namespace detail;
 
 namespace {
 
-double size_of_sample(const torch::Tensor& r) { return static_cast<double>(r.numel() / r.size(0)); }
+// The residuals of some samples without what does not count, and how many numbers do in each,
+// [batch] float64.
+struct Counted {
+  torch::Tensor residual, sizes;
+};
+
+Counted counted(const torch::Tensor& r, const torch::Tensor& mask, const torch::Tensor& samples) {
+  if (!mask.defined()) {
+    return {r, torch::full({r.size(0)}, r.numel() / r.size(0), torch::kDouble)};
+  }
+  const torch::Tensor own = mask.size(0) == 1 ? mask.expand_as(r) : mask.index_select(0, samples);
+  return {(r * own.to(r.device(), r.scalar_type())).contiguous(),
+          own.flatten(1).sum(1, false, torch::kDouble)};
+}
 
 // |r|^2 of each sample, [batch] float64.
-torch::Tensor squared_norms(const torch::Tensor& r) {
-  return inner_products(r, {r}).select(1, 0).clamp_min(kLeastError * size_of_sample(r));
+torch::Tensor squared_norms(const Counted& counted) {
+  const torch::Tensor& r = counted.residual;
+  const torch::Tensor squares = inner_products(r, {r}).select(1, 0);
+  return torch::maximum(squares, kLeastError * counted.sizes.to(squares.device()));
 }
 
 torch::Tensor times_per_sample(const torch::Tensor& factor, const torch::Tensor& values) {
@@ -59,7 +74,9 @@ torch::Tensor decoded(const Decode& decode, const torch::Tensor& x) {
 
 TensorGradients::TensorGradients(std::shared_ptr<const Field> field, const Pairs& pairs,
                                  TensorSamplesOptions options)
-    : field_(std::move(field)), pairs_(pairs), options_(std::move(options)) {}
+    : field_(std::move(field)), pairs_(pairs), options_(std::move(options)) {
+  if (options_.mask) mask_ = options_.mask(pairs_.conditions);
+}
 
 LossGradient TensorGradients::own(const NsSolver& solver, const std::vector<int64_t>& samples,
                                   double weight, Counts* counts) const {
@@ -78,15 +95,17 @@ LossGradient TensorGradients::own(const NsSolver& solver, const std::vector<int6
         const torch::Tensor x = run.x.back();
         const torch::Tensor y = decoded(options_.decode, x);
         const torch::Tensor target = decoded(options_.decode, chosen(pairs_.x1));
-        const torch::Tensor r = (y - target.to(y.device(), y.scalar_type())).contiguous();
-        const torch::Tensor squares = squared_norms(r);
+        const Counted all =
+            counted((y - target.to(y.device(), y.scalar_type())).contiguous(), mask_, index);
+        const torch::Tensor& r = all.residual;
+        const torch::Tensor squares = squared_norms(all);
         const torch::Tensor cotangent =
             pull_back_decoder(options_.decode, x, times_per_sample(2 / squares, r));
         const torch::Tensor sums = sweep_back(std::move(run), cotangent, counts).sum(0) * weight;
         for (size_t j = 0; j < at.gradient.size(); ++j) {
           at.gradient[j] += sums.data_ptr<double>()[j];
         }
-        const torch::Tensor logs = (squares / size_of_sample(r)).log();
+        const torch::Tensor logs = (squares / all.sizes.to(squares.device())).log();
         at.loss += weight * logs.sum().item<double>();
       });
   return at;

@@ -18,11 +18,15 @@ Array wide(const torch::Tensor& x) {
   return array_of(x.scalar_type() == torch::kDouble ? x : x.to(torch::kFloat));
 }
 
-EvaluationOptions evaluation_options(const TensorSamplesOptions& options) {
+EvaluationOptions evaluation_options(const TensorSamplesOptions& options, const Pairs& pairs) {
   EvaluationOptions own;
   own.batch = options.device_batch;
   own.joins_runs = options.joins_runs;
   own.team = options.team;
+  if (options.mask) {
+    const torch::Tensor mask = options.mask(pairs.conditions);
+    if (mask.defined()) own.mask = wide(mask.to(pairs.x0.options()));
+  }
   if (options.decode) {
     own.decode = [decode = options.decode](const Array& x) {
       const torch::NoGradGuard no_grad;
@@ -38,7 +42,7 @@ Samples tensor_samples(const std::shared_ptr<const Field>& field, const Pairs& p
                        const TensorSamplesOptions& options) {
   const torch::NoGradGuard no_grad;
   return {tensor_field(field, near(pairs.conditions, pairs.x0.device())), wide(pairs.x0),
-          array_of(pairs.x1), pairs.trajectories, evaluation_options(options)};
+          array_of(pairs.x1), pairs.trajectories, evaluation_options(options, pairs)};
 }
 
 Samples canonical_samples(const ModelPtr& model, const Pairs& pairs,
@@ -46,7 +50,7 @@ Samples canonical_samples(const ModelPtr& model, const Pairs& pairs,
   const torch::NoGradGuard no_grad;
   return canonical_samples(tensor_field(model, near(pairs.conditions, pairs.x0.device())),
                            wide(pairs.x0), array_of(pairs.x1), pairs.trajectories,
-                           evaluation_options(options));
+                           evaluation_options(options, pairs));
 }
 
 }  // namespace bespoke

@@ -78,7 +78,7 @@ class StepRecorder {
 // each, a full batch at a time as well: those that have begun are ready.
 class AdaptiveRun {
  public:
-  AdaptiveRun(const AdaptiveProblem& problem, const ReferenceOptions& options)
+  AdaptiveRun(const IntegrationProblem& problem, const ReferenceOptions& options)
       : problem_(problem),
         arrays_(problem.arrays),
         options_(options),
@@ -93,7 +93,7 @@ class AdaptiveRun {
     control_.focus({});
   }
 
-  AdaptiveResult run() {
+  IntegrationResult run() {
     for (refill(); !control_.done(); refill()) {
       attempt();
       retire();
@@ -336,7 +336,7 @@ class AdaptiveRun {
     rows_ = {control_.active(), arrays_.take(rows_.x, staying), arrays_.take(rows_.slope, staying)};
   }
 
-  const AdaptiveProblem& problem_;
+  const IntegrationProblem& problem_;
   const Arrays& arrays_;
   const ReferenceOptions& options_;
   int64_t count_, size_, travellers_, at_once_;
@@ -350,7 +350,8 @@ class AdaptiveRun {
 
 }  // namespace
 
-AdaptiveResult integrate_adaptive(const AdaptiveProblem& problem, const ReferenceOptions& options) {
+IntegrationResult integrate_adaptive(const IntegrationProblem& problem,
+                                     const ReferenceOptions& options) {
   return AdaptiveRun(problem, options).run();
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "bespoke/base/mean.h"
+
 namespace bespoke {
 
 namespace {
@@ -89,15 +91,18 @@ std::vector<double> best_change(const LinearModel& model) {
   return change;
 }
 
-std::vector<double> least_squares_change(const LinearModel& model) {
+namespace {
+
+std::vector<double> weighted_change(const LinearModel& model, const std::vector<double>& weights) {
   constexpr double kRidge = 1e-10;  // of each column's own square
   const size_t n = model.columns();
   Matrix gram(n, n);
   std::vector<double> right(n, 0);
-  for (const auto& sample : model.samples) {
+  for (size_t k = 0; k < model.samples.size(); ++k) {
+    const auto& sample = model.samples[k];
     for (size_t i = 0; i < n; ++i) {
-      right[i] -= sample.products[i];
-      for (size_t j = 0; j < n; ++j) gram(i, j) += sample.gram(i, j);
+      right[i] -= weights[k] * sample.products[i];
+      for (size_t j = 0; j < n; ++j) gram(i, j) += weights[k] * sample.gram(i, j);
     }
   }
   // Columns of very different length (velocities near a singular end) are made alike first.
@@ -112,6 +117,28 @@ std::vector<double> least_squares_change(const LinearModel& model) {
   }
   std::vector<double> change = solve_positive(std::move(gram), std::move(right));
   for (size_t i = 0; i < change.size(); ++i) change[i] *= scale[i];
+  return change;
+}
+
+}  // namespace
+
+std::vector<double> least_squares_change(const LinearModel& model) {
+  return weighted_change(model, std::vector<double>(model.samples.size(), 1));
+}
+
+std::vector<double> balanced_change(const LinearModel& model, double smoothing) {
+  constexpr int kRounds = 3;
+  std::vector<double> change = least_squares_change(model);
+  if (model.samples.size() == 1) return change;
+  for (int round = 0; round < kRounds && !change.empty(); ++round) {
+    std::vector<double> errors;
+    for (const auto& sample : model.samples) {
+      errors.push_back(squared_error(model, sample, change));
+    }
+    const double floor = smoothing * mean(errors);
+    for (double& error : errors) error = 1 / (error + floor);
+    change = weighted_change(model, errors);
+  }
   return change;
 }
 

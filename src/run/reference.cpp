@@ -8,6 +8,7 @@
 #include "bespoke/base/error.h"
 #include "bespoke/base/packing.h"
 #include "bespoke/path/scale_time.h"
+#include "bespoke/run/multistep.h"
 
 namespace bespoke {
 
@@ -74,19 +75,28 @@ Reference own_reference(const SampledField& field, const std::shared_ptr<const A
     return smooth.enter(arrays->wide(arrays->rows(noise, begin, end)),
                         part_of(samples, begin, end));
   };
-  AdaptiveResult run = integrate_adaptive({*arrays, slope, samples, start, noise}, inner);
+  const IntegrationProblem problem = {*arrays, slope, samples, start, noise};
+  const SchedulePtr schedule = field.schedule();
+  const bool is_fixed = options.fixed_evaluations > 0;  // and then goes to the end without a bridge
+  const auto bridged = static_cast<int64_t>(smooth.way.bridges_start());
+  const ScaleTimePoint end = from_fm_ot(*schedule, smooth.way.end);
+  const double last = std::min(smooth.to.t, from_fm_ot(*schedule, schedule->last_time()).t);
+  if (is_fixed) inner.end = end.t;
+  IntegrationResult run =
+      is_fixed ? integrate_multistep(problem, options.fixed_evaluations - bridged, last, inner)
+               : integrate_adaptive(problem, inner);
   const auto count = static_cast<int64_t>(samples.size());
   const int64_t batch = options.batch > 0 ? options.batch : count;
-  for (int64_t& spent : run.evaluations) spent += smooth.way.bridges();
-  Reference result{leave_in_batches(smooth, run.x, noise, samples, batch),
+  for (int64_t& spent : run.evaluations) spent += is_fixed ? bridged : smooth.way.bridges();
+  Reference result{is_fixed ? arrays->combine({end.s}, {run.x}, run.x)
+                            : leave_in_batches(smooth, run.x, noise, samples, batch),
                    std::move(run.evaluations)};
   if (options.record <= 0) return result;
-  const SchedulePtr schedule = field.schedule();
   if (smooth.way.bridges_start()) {
     add_bridge(*arrays, run.steps, Side::front, *schedule, smooth.way.start,
                arrays->kept(arrays->wide(noise)));
   }
-  if (smooth.way.bridges_end()) {
+  if (smooth.way.bridges_end() && !is_fixed) {
     add_bridge(*arrays, run.steps, Side::back, *schedule, smooth.way.end, result.x);
   }
   result.trajectories = Trajectories(arrays, std::move(run.steps),
@@ -146,6 +156,20 @@ Reference unpacked(const std::shared_ptr<const Arrays>& arrays, const std::strin
   return one;
 }
 
+void check_evaluations(const ReferenceOptions& options) {
+  if (options.fixed_evaluations == 0) return;
+  if (options.fixed_evaluations < kFewestEvaluations) {
+    throw usage_error("the reference needs at least {} evaluations, found {}", kFewestEvaluations,
+                      options.fixed_evaluations);
+  }
+  if (options.start != 0 || options.end != 1) {
+    throw usage_error(
+        "a reference of so many evaluations runs from t = 0 to 1, found {} to {}; leave the "
+        "evaluations to the tolerance",
+        options.start, options.end);
+  }
+}
+
 Crossing checked(const SampledField& field, double start, double end) {
   if (start >= 0 && start < end && end <= 1) return field.crossing(start, end);
   throw usage_error("the reference runs over 0 <= start < end <= 1, found {} to {}", start, end);
@@ -174,6 +198,7 @@ Reference draw_reference(const std::shared_ptr<const SampledField>& field,
                          const std::vector<int64_t>& samples, const ReferenceOptions& options,
                          Team& team) {
   checked(*field, options.start, options.end);
+  check_evaluations(options);
   if (team.size() == 1) return own_reference(*field, arrays, noise, samples, options);
   const Share share = share_of(static_cast<int64_t>(samples.size()), team);
   const auto all = exchange_work(team, [&] {

@@ -61,9 +61,11 @@ Batching batching_of(const Share& share, const Batching& all) {
 
 ReferenceResult reference_in_batches(const ModelPtr& model, const torch::Tensor& x0,
                                      const Conditions& conditions, const Tolerances& tolerances,
-                                     const Batching& batching, int64_t trajectories) {
+                                     const Batching& batching, int64_t trajectories,
+                                     int64_t fixed_evaluations) {
   ReferenceOptions options;
   options.tolerances = tolerances;
+  options.fixed_evaluations = fixed_evaluations;
   options.first_sample = batching.first_sample;
   options.on_progress = batching.on_progress;
   options.batch = batching.batch;

@@ -93,7 +93,8 @@ ReferenceResult integrate_adaptive(const Field& field, const torch::Tensor& x0,
   const auto start = [&](int64_t begin, int64_t end) {
     return arrays.wide(arrays.rows(noise, begin, end));
   };
-  AdaptiveResult run = integrate_adaptive({arrays, slope, row_numbers(x0), start, noise}, options);
+  IntegrationResult run =
+      integrate_adaptive({arrays, slope, row_numbers(x0), start, noise}, options);
   // On the FM-OT path time and state are the field's own.
   const TrajectorySpan span = {fm_ot_schedule(), options.start, options.end, options.start,
                                options.end};

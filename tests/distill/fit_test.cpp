@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "bespoke/base/error.h"
 #include "bespoke/base/mean.h"
 #include "bespoke/distill/distill.h"
@@ -68,6 +70,40 @@ TEST(Fit, IsToTheTimesThatTheSolverHas) {
   const FittedSolver again =
       fit_solver(training, first_samples(training), solver.times, options.fit.fit, &counts);
   EXPECT_NEAR(loss_of(training, solver), again.loss, 1e-6);
+}
+
+// A sample whose trajectory no step can follow changes the others' steps little.
+TEST(Fit, LetsNoHardSampleRule) {
+  const auto model_of = [](double outlier) {
+    LinearModel model;
+    for (int k = 0; k < 5; ++k) {
+      // Residuals -2 along one column: every sample asks for a change of 2, but one.
+      const double wanted = k == 0 ? outlier : 2;
+      LinearModel::Sample sample{wanted * wanted + 1e-4, {-wanted}, Matrix(1, 1)};
+      sample.gram(0, 0) = 1;
+      model.samples.push_back(sample);
+    }
+    return model;
+  };
+  EXPECT_NEAR(balanced_change(model_of(2), 0.05)[0], 2, 1e-9);
+  EXPECT_NEAR(least_squares_change(model_of(12))[0], 4, 1e-8);
+  EXPECT_NEAR(balanced_change(model_of(12), 0.05)[0], 2, 0.1);
+  LinearModel alone = model_of(12);
+  alone.samples.resize(1);
+  EXPECT_NEAR(balanced_change(alone, 0.05)[0], 12, 1e-8);
+}
+
+// It costs nothing, and tells what the loss on the samples themselves does not.
+TEST(Fit, SaysWhatSamplesItHasNotSeenAreMissedBy) {
+  const auto mixture = testing::plain_mixture({24, 4, 7, 0.6, 0.2, 0.5});
+  const Samples samples = plain_samples(mixture, fm_ot_schedule(), 3, 1);
+  const Samples unseen = plain_samples(mixture, fm_ot_schedule(), 64, 2);
+  Counts counts;
+  const FittedSolver fitted = fit_solver(samples, first_samples(samples),
+                                         make_grid(kRange, 6, *fm_ot_schedule()), {}, &counts);
+  const double told = left_out_loss(fitted, 0.05), true_loss = loss_of(unseen, fitted.solver);
+  EXPECT_GT(true_loss, fitted.loss + 0.5);
+  EXPECT_LT(std::abs(told - true_loss), std::abs(fitted.loss - true_loss));
 }
 
 TEST(Fit, KeepsTheStartScaleAtOneWhereAsked) {

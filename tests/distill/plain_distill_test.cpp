@@ -91,7 +91,6 @@ TEST(PlainDistill, AdamSaysThatItNeedsGradients) {
 TEST(PlainDistill, SpendsMeasurementsFromTheSameBudgetWhereAsked) {
   const PlainProblem problem(fm_ot_schedule());
   DistillOptions options = automatic(4, fm_ot_schedule());
-  options.counts_validation = true;
   for (const int64_t budget : {6000, 12000}) {
     options.most_forwards = budget;
     const DistillSummary summary = distill(problem.training, problem.validation, options);

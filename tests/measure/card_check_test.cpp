@@ -271,6 +271,52 @@ TEST_F(CardCheckTest, TriesAClipWhereValuesLieOutside) {
   EXPECT_FALSE(run(card).clip.has_value());
 }
 
+// A network whose noise prediction is too small where there is hardly any signal: its samples leave
+// the range of the data, and clipped they do not.
+TEST_F(CardCheckTest, TellsAMissingClipFromAnotherScale) {
+  save(kVp, "E * (1.0 - 0.6 * torch.pow(1.0 - alpha, 8))");
+  json card = card_of("noise", "vp");
+  card["value_range"] = {-1.5, 1.5};
+  const CardCheck check = run(card);
+  ASSERT_TRUE(check.clip.has_value());
+  EXPECT_GT(check.clip->gain, 1.2);
+  EXPECT_LT(check.clip->deviation, 0.7 * check.declared.deviation);
+}
+
+// A network that looks its time up in a table fails at any other: the changes of its card that give
+// it such are left out, and the true card is not blamed for them.
+TEST_F(CardCheckTest, LeavesOutWhatTheNetworkDoesNotTake) {
+  const SchedulePtr path = make_schedule("ddpm-linear:steps=20,beta_end=0.5");
+  std::string table = "[";
+  for (int i = 0; i < 20; ++i) table += fmt::format("{:.9g}, ", path->alpha(1 - (i + 1) / 20.));
+  const std::string alpha = "torch.tensor(" + table + "])[t.squeeze(1)].unsqueeze(1)";
+  save({"table", alpha.c_str(), "torch.sqrt(1.0 - alpha * alpha + 1e-6)", "torch.zeros_like(alpha)",
+        "torch.zeros_like(alpha)"},
+       "E");
+  const CardCheck check =
+      run({{"prediction", "noise"},
+           {"schedule", path->describe()},
+           {"time", {{"convention", "index"}, {"levels", 20}, {"integer", true}}}});
+  EXPECT_NE(check.verdict, CardVerdict::wrong);
+  EXPECT_GT(check.sets, 0);
+  for (const auto& other : check.others) {
+    EXPECT_EQ(other.change.find("noise-to-data"), std::string::npos) << other.change;
+  }
+}
+
+TEST_F(CardCheckTest, ScoresWhatCounts) {
+  save(kFmOt, output_of("velocity"));
+  const json card = card_of("velocity", "fm-ot");
+  const CardCheck all = run(card);
+  CardCheckOptions options;
+  options.mask = torch::zeros({1, kDimension});
+  options.mask.slice(1, 0, kDimension / 2).fill_(1);
+  const CardCheck half = run(card, options);
+  EXPECT_EQ(half.verdict, CardVerdict::fits);
+  EXPECT_NE(half.declared.error, all.declared.error);
+  EXPECT_NEAR(half.declared.error, all.declared.error, 0.15 * all.declared.error);
+}
+
 TEST_F(CardCheckTest, SaysWhatItCannotTellApart) {
   save(kVp, output_of("noise"));
   const auto alike = like_the_card(run(card_of("noise", "vp")));

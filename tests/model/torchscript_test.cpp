@@ -479,7 +479,7 @@ TEST_F(TorchScript, EveryDocumentedCardIsValid) {
     const std::string text = page.substr(at, page.find("```", at) - at);
     EXPECT_NO_THROW(parse_model_card(text, "model.json")) << text;
   }
-  EXPECT_EQ(found, 13);
+  EXPECT_EQ(found, 14);
 }
 
 TEST_F(TorchScript, RefusesImpossibleCombinations) {

@@ -22,6 +22,7 @@ from bespoke.arrays import NumPyArrays, arrays_of
 from bespoke.clip import Clip
 from bespoke.field import Field
 from bespoke.field_trial import levels_of_time
+from bespoke.k_diffusion import sample_bespoke, sigmas_of
 from mixtures import NUMBERS, Counted, Mixture, two_gaussians
 
 try:
@@ -78,7 +79,7 @@ class Clips(unittest.TestCase):
                                             "sample_max_value": 1.5}), Clip(-1, 1, 0.9, 1.5))
 
     def test_the_field_is_that_of_the_clipped_data(self):
-        """u = alpha' D + sigma' E with the clipped D and E what is left of x, whatever is predicted."""
+        """u = alpha' D + sigma' E with the clipped D, and E what is left of x."""
         path, noise = Schedule("cosine"), normal(1, 5, 4)
         step = 1e-6
         for prediction in ("velocity", "noise", "data", "v", "score"):
@@ -86,7 +87,8 @@ class Clips(unittest.TestCase):
                           schedule=path, clip=TIGHT)
             for t in (0.2, 0.6, 0.9):
                 alpha, sigma = path.alpha(t), path.sigma(t)
-                slopes = [(f(t + step) - f(t - step)) / (2 * step) for f in (path.alpha, path.sigma)]
+                slopes = [(f(t + step) - f(t - step)) / (2 * step)
+                          for f in (path.alpha, path.sigma)]
                 data, _ = SMALL.predict(np.full(5, alpha), np.full(5, sigma), noise)
                 data = np.clip(data, -0.4, 0.3)
                 expected = slopes[0] * data + slopes[1] * (noise - alpha * data) / sigma
@@ -114,7 +116,7 @@ class Clips(unittest.TestCase):
 
         def by_hand(t, x):
             return np.clip(SMALL.field(path, "data")(t, x), -0.4, 0.3)
-        found = [bespoke.fit(field, normal(1, 16, 4), nfe=4, prediction=kind, schedule=path, clip=clip)
+        found = [bespoke.fit(field, normal(1, 16, 4), 4, prediction=kind, schedule=path, clip=clip)
                  for field, kind, clip in ((SMALL.field(path, "noise"), "noise", TIGHT),
                                            (by_hand, "data", None))]
         np.testing.assert_allclose(found[0].psnr, found[1].psnr, atol=0.05)
@@ -123,7 +125,8 @@ class Clips(unittest.TestCase):
         again, fresh = Solver.parse(clipped.to_json()), normal(2, 8, 4)
         self.assertEqual(again.clip, TIGHT)
         samples = again.sample(SMALL.field(path, "noise"), fresh)
-        np.testing.assert_allclose(samples, again.sample(by_hand, fresh, prediction="data"), atol=1e-6)
+        expected = again.sample(by_hand, fresh, prediction="data")
+        np.testing.assert_allclose(samples, expected, atol=1e-6)
         self.assertLess(np.abs(samples).max(), 0.6)
         table = bespoke.compare(SMALL.field(path, "noise"), fresh, [again, "euler"], 4,
                                 prediction="noise", schedule=path, clip=TIGHT)
@@ -135,11 +138,33 @@ class Clips(unittest.TestCase):
         with self.assertRaisesRegex(Error, "data predictions alone"):
             again.lower("noise")
 
+    @unittest.skipUnless(COMPILED, "the compiled module is not built")
+    def test_samples_that_leave_the_range_are_noted(self):
+        def weak(t, x):  # of data of deviation 0.3, with an error that alpha is too small for
+            alpha, sigma = np.sin(np.pi * t / 2)[:, None], np.cos(np.pi * t / 2)[:, None]
+            return 0.6 * sigma * x / (0.09 * alpha ** 2 + sigma ** 2)
+        for clip, note in ((None, "does its sampler clip"), (True, None)):
+            found = bespoke.fit(weak, normal(1, 8, 8), nfe=3, prediction="noise",
+                                schedule="cosine", clip=clip).note
+            self.assertIn(note, found) if note else self.assertEqual(found, "")
+
+    def test_in_the_space_of_sigmas(self):
+        path, noise = Schedule("vp"), normal(3, 4, 4)
+        solver = Solver.of([0.05, 0.4, 1.0], [0.9, 0.8], [[0.3], [0.1, 0.4]],
+                           schedule=path.describe(), prediction="noise", clip=TIGHT)
+
+        def denoiser(y, sigma):
+            return SMALL.predict(np.ones(4), sigma, y)[0]
+        sigmas = sigmas_of(solver)
+        found = sample_bespoke(denoiser, noise * sigmas[0], sigmas, solver=solver)
+        expected = solver.sample(SMALL.field(path, "noise"), noise)
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+
     def test_lowered_to_clipped_data(self):
         path, noise = Schedule("vp"), normal(3, 4, 4)
         field = SMALL.field(path, "noise")
-        solver = Solver.of([0.05, 0.4, 1.0], [0.9, 0.8], [[0.3], [0.1, 0.4]], schedule=path.describe(),
-                           prediction="noise", clip=TIGHT)
+        solver = Solver.of([0.05, 0.4, 1.0], [0.9, 0.8], [[0.3], [0.1, 0.4]],
+                           schedule=path.describe(), prediction="noise", clip=TIGHT)
         steps, x, outputs = solver.lower(), noise, []
         for i in range(steps.nfe):
             t = np.full(4, steps.times[i])
@@ -268,7 +293,8 @@ class Masks(unittest.TestCase):
         whole = bespoke.fit(apart, noise, 4)
         self.assertGreater(abs(whole.psnr - small.psnr), 0.1)
         tables = [bespoke.compare(apart, *arguments, **options) for arguments, options in (
-            ((noise, ["midpoint"], 8), {"error_mask": known}), ((noise[:, :8], ["midpoint"], 8), {}))]
+            ((noise, ["midpoint"], 8), {"error_mask": known}),
+            ((noise[:, :8], ["midpoint"], 8), {}))]
         self.assertAlmostEqual(tables[0].rows[0].psnr, tables[1].rows[0].psnr, places=3)
         self.assertAlmostEqual(tables[0].rows[0].snr, tables[1].rows[0].snr, places=3)
 
@@ -278,8 +304,8 @@ class Masks(unittest.TestCase):
         mask = np.arange(8) < counts[:, None]
         found = bespoke.compare(apart, noise, ["euler"], 6, error_mask=mask,
                                 tolerance=1e-8).rows[0].psnr
-        each = [bespoke.compare(apart, noise[k:k + 1, :n], ["euler"], 6, tolerance=1e-8).rows[0].psnr
-                for k, n in enumerate(counts)]
+        each = [bespoke.compare(apart, noise[k:k + 1, :n], ["euler"], 6,
+                                tolerance=1e-8).rows[0].psnr for k, n in enumerate(counts)]
         self.assertAlmostEqual(found, np.mean(each), places=4)
 
     def test_axes_may_be_left_out(self):
@@ -330,6 +356,15 @@ class Structures(unittest.TestCase):
         pair = solver.sample(of_tuples, tuple(noise.values()))
         np.testing.assert_array_equal(pair[1], found["edges"])
 
+    def test_learnt_from_the_first_samples(self):
+        samplers = [bespoke.Sampler(field, steps=4, samples=1, say=False)
+                    for field in (self.field, self.joined)]
+        for seed in (1, 2):
+            parted = samplers[0](bespoke.noise(self.SHAPES, seed))
+            whole = samplers[1](bespoke.noise((12, 30), seed))
+            np.testing.assert_allclose(parted["edges"].reshape(12, -1), whole[:, 12:], atol=1e-5)
+        self.assertEqual(parted["nodes"].shape, (12, 3, 4))
+
     @unittest.skipUnless(COMPILED, "the compiled module is not built")
     def test_distilled_as_one_array(self):
         noise, flat = bespoke.noise(self.SHAPES, seed=3), bespoke.noise((12, 30), seed=3)
@@ -359,7 +394,8 @@ class Structures(unittest.TestCase):
         for field, message in ((lambda t, x: x["nodes"], "must be a dict of nodes, edges"),
                                (lambda t, x: {"nodes": x["nodes"], "edges": x["nodes"]},
                                 "edges of what field returns has the shape"),
-                               (lambda t, x: {"nodes": 1, "edges": 2}, "nodes of what field returns must")):
+                               (lambda t, x: {"nodes": 1, "edges": 2},
+                                "nodes of what field returns must")):
             with self.assertRaisesRegex(Error, message):
                 solver.sample(field, noise)
         with self.assertRaisesRegex(Error, "as many samples"):

@@ -288,6 +288,33 @@ class Exporting(Folder):
             "input_scaling": "edm", "sample_rate": 16000, "weights": "model.pt",
             "weights_sha256": digest})
 
+    def test_what_networks_return_and_are_given(self):
+        """Channels at the end, a learned variance and no time."""
+        class Odd(nn.Module):
+            def forward(self, x):
+                return torch.cat([0.5 * x, x], 3)
+        self.export(Odd(), sample_shape=[2, 3, 3], prediction="eps", layout="channels-last",
+                    extra_channels=2, time="none", clip={"quantile": 0.99, "cap": 1.5},
+                    schedule={"name": "table", "betas": [0.1, 0.2, 0.3]})
+        card = self.card()
+        self.assertEqual((card["prediction"], card["layout"], card["extra_channels"]),
+                         ("noise", "channels-last", 2))
+        self.assertEqual(card["time"], {"convention": "none"})
+        self.assertEqual(card["clip"], {"quantile": 0.99, "cap": 1.5})
+
+    def test_extra_channels_are_counted(self):
+        self.assert_refused(Returning(lambda x: torch.cat([x, x], 1)), "where [1, 9] is needed",
+                            extra_channels=3)
+
+    def test_masks_are_conditions_that_are_tensors(self):
+        known = [{"name": "m", "shape": [6]}, {"name": "y", "classes": 3}]
+        for mask in ("m", "not m", "mask.safetensors"):
+            self.assertEqual(check_card({**FLOW, "conditions": known, "error_mask": mask})[
+                "error_mask"], mask)
+        for mask in ("y", "n", "not y"):
+            with self.assertRaisesRegex(ValueError, "error_mask"):
+                check_card({**FLOW, "conditions": known, "error_mask": mask})
+
     def test_half_weights_are_stored_and_checked_in_half(self):
         export = self.export(Plain(), half=True)
         stored = torch.jit.load(str(export.weights))

@@ -19,7 +19,7 @@ except ImportError as error:
 import bespoke
 from bespoke import Error, _core, plain_core, saving
 from bespoke.schedule import PlainSchedule
-from mixtures import two_gaussians
+from mixtures import NUMBERS, two_gaussians
 
 COMPILED = not _core.__file__.endswith(".py")
 SOURCES = Path(__file__).resolve().parents[2] / "python" / "bespoke"
@@ -185,6 +185,25 @@ class WithoutCompiled(unittest.TestCase):
         self.assertEqual((nfe, learnt.nfe), (4, 4))
         here = bespoke.Sampler(two_gaussians, steps=4, say=False)
         np.testing.assert_allclose(here(noise), first, rtol=1e-12)
+
+    def test_clips_and_parts_of_paths_run_the_same(self):
+        """Dynamic thresholds, and a path that ends before the data with a denoising step."""
+        solver = bespoke.Solver.of([0.02, 0.5, 1.0], [0.9, 0.8], [[0.3], [0.1, 0.4]],
+                                   schedule={"name": "vp", "end": 0.9, "denoise": True},
+                                   prediction="noise", clip={"quantile": 0.7, "cap": 1.2})
+        code = """
+            import json, numpy as np, bespoke
+            from mixtures import NUMBERS
+            noise = np.random.default_rng(1).normal(size=(3, 6))
+            solver = bespoke.Solver.parse(TEXT)
+            field = NUMBERS.field(bespoke.Schedule("vp"), "noise")
+            print(json.dumps([solver.sample(field, noise).tolist(), solver.to_json()]))
+        """.replace("TEXT", repr(solver.to_json()))
+        there, text = json.loads(without_compiled(code))
+        field = NUMBERS.field(bespoke.Schedule("vp"), "noise")
+        noise = np.random.default_rng(1).normal(size=(3, 6))
+        np.testing.assert_allclose(there, solver.sample(field, noise), rtol=1e-9, atol=1e-9)
+        self.assertEqual(bespoke.Solver.parse(text), solver)
 
     def test_what_needs_it_says_so(self):
         found = without_compiled("""

@@ -58,6 +58,15 @@ TEST_F(FieldDifferencesTest, EachIsNamed) {
             "1000}, this one is given it as {\"convention\":\"sigma\"}");
 }
 
+TEST_F(FieldDifferencesTest, AnotherClipIsNamed) {
+  FieldDescription field = file_.field;
+  field.clip = Clip{-1, 1};
+  EXPECT_EQ(doubtful(field), Clauses{"was made for data that is not clipped, this run has data "
+                                     "clipped to [-1, 1]"});
+  file_.field.clip = Clip{-1, 1};
+  EXPECT_EQ(doubtful(field), Clauses());
+}
+
 TEST_F(FieldDifferencesTest, AnotherPathIsImpossible) {
   FieldDescription field = file_.field;
   field.schedule = cosine_schedule();

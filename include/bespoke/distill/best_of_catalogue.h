@@ -21,7 +21,6 @@ std::vector<NamedSolver> catalogue_contenders(int nfe, const FieldDescription& f
 // that contenders run side by side; each member of `team` measures a part of the contenders.
 // `on_progress` is told the fraction done.
 NamedSolver best_of_catalogue(const Samples& samples, int nfe, const FieldDescription& field,
-                              const std::function<void(double)>& on_progress,
-                              Team& team = alone());
+                              const std::function<void(double)>& on_progress, Team& team = alone());
 
 }  // namespace bespoke

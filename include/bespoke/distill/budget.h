@@ -7,33 +7,24 @@
 
 namespace bespoke {
 
-// Evaluations of single samples that a distillation may spend: on choosing starts and on training,
-// and on measuring where that counts too.
+// Calls that a distillation may make, in single samples, all of them counted: of the reference, of
+// choosing starts, of training and of measuring.
 class Budget {
  public:
-  // 0 is no limit.
-  Budget(int64_t most, bool counts_validation)
-      : most_(most), counts_validation_(counts_validation) {}
+  // `most` at all, 0 for no limit; the reference has spent some.
+  Budget(int64_t most, int64_t reference) : most_(most), reference_(reference) {}
 
   bool is_limited() const { return most_ > 0; }
-  bool counts_validation() const { return counts_validation_; }
 
-  // What is left for training, once starts are chosen; none where there is no limit.
-  std::optional<int64_t> for_training(const DistillState& state) const {
+  // What is left now, before `later` calls that are yet to come; none where there is no limit.
+  std::optional<int64_t> left(const DistillState& state, int64_t later = 0) const {
     if (!is_limited()) return {};
-    return most_ - state.screening.forwards;
-  }
-
-  // What is left now.
-  std::optional<int64_t> left(const DistillState& state) const {
-    if (!is_limited()) return {};
-    const int64_t measured = counts_validation_ ? state.validation.forwards : 0;
-    return most_ - state.screening.forwards - state.training.forwards - measured;
+    return most_ - reference_ - state.screening.forwards - state.training.forwards -
+           state.validation.forwards - later;
   }
 
  private:
-  int64_t most_;
-  bool counts_validation_;
+  int64_t most_, reference_;
 };
 
 }  // namespace bespoke

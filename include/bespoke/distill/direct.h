@@ -23,8 +23,8 @@ namespace bespoke {
 // remembered and whose residuals are taken anew: n forwards a sample instead of a whole Jacobian.
 // Where errors have since fallen by more than four decibels, those columns count less.
 struct DirectOptions {
-  // Samples of an iteration; 0 takes 8, beyond 14 evaluations 4, or more where they are small: 16
-  // numbers a parameter.
+  // Samples of an iteration; 0 takes 4, or more where they are small, 16 numbers a parameter, and
+  // twice as many after an iteration that gained nothing, up to 32 or, beyond 14 evaluations, 8.
   int64_t batch = 0;
   int64_t remembered = 40;  // samples of earlier iterations at most
   int64_t judges = 0;       // others that judge with them, where there are any; 0 takes judges_for
@@ -33,18 +33,22 @@ struct DirectOptions {
   int attempts = 0;         // dampings tried at most, a factor of ten apart; 0 takes attempts_for
   // How far a coefficient moves the state after its step, of the state's root mean square; 0 takes
   // what suits the precision of the model's answers (answer_noise). And how far a time is moved to
-  // either side, of the smaller gap beside it: networks ripple in t, and wide differences see past
-  // the ripples; 0 takes 0.2 up to 8 evaluations and less beyond (docs/experiments.md).
+  // either side, of the smaller gap beside it; 0 takes 0.05, and more where answers are imprecise
+  // (docs/experiments.md).
   double difference = 0;
   double time_difference = 0;
 };
 
 // Whether a solver of so many evaluations costs so much that more iterations gain more than careful
-// ones. Then 4 samples make an iteration instead of 8, 8 others judge it instead of 16, and 3
-// dampings are tried instead of 5.
+// ones. Then at most 8 samples make an iteration instead of 32, 8 others judge it instead of 16,
+// and 3 dampings are tried instead of 5.
 bool is_dear(int nfe);
 int64_t judges_for(const DirectOptions& options, int nfe);
 int attempts_for(const DirectOptions& options, int nfe);
+
+// How far times are moved where narrow differences gain nothing: as far as it ever pays to look,
+// past the ripples of a network.
+double far_time_difference(int nfe);
 
 // "smoothing=0.1,attempts=3": any of the above by name but the batch; the rest at their defaults.
 DirectOptions parse_direct_options(const std::string& text);
@@ -53,15 +57,18 @@ DirectOptions parse_direct_options(const std::string& text);
 struct Remembered {
   std::vector<double> theta;
   std::vector<int64_t> samples;
-  double loss = 0;  // on them, there
+  double loss = 0;             // on them, there
+  double time_difference = 0;  // of its columns
   // Not stored with a state: taken anew where a run goes on, on the CPU to the same bits.
   std::shared_ptr<const Columns> columns;
 };
 
 // What an iteration hands to the next.
 struct DirectState {
-  double damping = 0;     // 0: not started
-  double difference = 0;  // of coefficients, once it is known
+  double damping = 0;       // 0: not started
+  double difference = 0;    // of coefficients, once it is known
+  int64_t batch = 0;        // samples of the last iteration
+  int64_t next_sample = 0;  // the first of those that no iteration has looked at
   std::vector<Remembered> memory;
 };
 

@@ -61,15 +61,14 @@ struct DistillOptions {
   // Statistics to match as well, once the method has ended, from its best solver on.
   MatchOptions match;
 
-  // At most; 0 takes the method's own number: 16 for auto, which mostly ends by itself before, 6
+  // At most; 0 takes the method's own number: 24 for auto, which mostly ends by itself before, 6
   // for direct, 15,000 for Adam.
   int64_t iterations = 0;
   int64_t most_iterations() const;
-  // Forwards of the fit and of training at most, 0 for no limit: no iteration begins that might
-  // spend more.
+  // Calls of the model at most, 0 for no limit: those that the samples took, of fits, of training
+  // and of measurements, those at the end among them. Nothing begins that might spend more.
   int64_t most_forwards = 0;
-  // Whether that includes the measurements, those at the end among them.
-  bool counts_validation = false;
+  int64_t reference_forwards = 0;  // what the samples took
   // Iterations between measurements on the validation pairs; 0 takes the method's own: 1, or 100
   // for Adam.
   int64_t validation_interval = 0;
@@ -100,17 +99,24 @@ enum class Ending { converged, iterations, forwards, stopped, diverged };
 std::string to_string(Ending ending);
 
 struct DistillSummary {
-  NsSolver solver;             // the best on the validation pairs
-  std::string start;           // the start it came from
-  double initial_psnr = 0;     // of that start, on the validation pairs, decibels
-  double validation_psnr = 0;  // of the solver
-  double training_psnr = 0;    // of the solver, on all training pairs; NaN if it diverges there
-  int64_t iterations = 0;      // of that start
+  NsSolver solver;                 // the best on the validation pairs
+  std::string start;               // the start it came from
+  double initial_psnr = 0;         // of that start, on the validation pairs, decibels
+  double validation_psnr = 0;      // of the solver
+  double training_psnr = 0;        // of the solver, on all training pairs; NaN if it diverges there
+  int64_t iterations = 0;          // of that start
+  int64_t reference_forwards = 0;  // that the samples took, where that is known
   Counts screening, training, validation;
+  int64_t held_out = 0;  // validation samples; none where the training samples served as such
   std::optional<MatchState> match;  // where statistics were matched
   double seconds = 0;
   Ending ending = Ending::iterations;
   std::string message;  // what diverged, or empty
+
+  // Calls of the model, all in.
+  int64_t calls() const {
+    return reference_forwards + screening.forwards + training.forwards + validation.forwards;
+  }
 
   // All of it in one paragraph, for people.
   std::string brief_report() const;
@@ -121,11 +127,11 @@ struct DistillSummary {
 
 // Finds the solver of the family that best reproduces the model's own samples: minimises the mean
 // log error on the training samples and keeps the iterate that is best on the validation samples;
-// where statistics are to be matched it goes on from there, for their sake.
-// On the CPU, with a field whose bits do not depend on threads, a run is the same to the last bit
-// each time, and so is one that was interrupted after any iteration and continued from its state.
-// Where the loss stops being finite the best solver so far is returned, as diverged. Adam needs
-// gradients of the training loss.
+// where statistics are to be matched it goes on from there, for their sake. Where calls are few,
+// the training samples may be given for both. On the CPU, with a field whose bits do not depend on
+// threads, a run is the same to the last bit each time, and so is one that was interrupted after
+// any iteration and continued from its state. Where the loss stops being finite the best solver so
+// far is returned, as diverged. Adam needs gradients of the training loss.
 //
 // Samples may be in other coordinates than the model's own (canonical_samples): options and the
 // solver found are in the model's own all the same, and what a state says of solvers is in theirs.

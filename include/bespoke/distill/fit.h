@@ -12,13 +12,15 @@ namespace bespoke {
 // closed form from the true trajectories x(t) of some samples:
 //   start_scale  least squares of x(t_0) on the noise
 //   step i       u_i = u(t_i, x_i) at the solver's own state, so that its errors so far are seen;
-//                (a_i, b_i0 ... b_ii) least squares of a_i x_0 + sum_j b_ij u_j on x(t_{i+1});
-//                where the solver guides itself, of the d_j and c_ij too
+//                (a_i, b_i0 ... b_ii) least squares of a_i x_0 + sum_j b_ij u_j on x(t_{i+1}), with
+//                samples weighed so that no hard one rules; where the solver guides itself, of the
+//                d_j and c_ij too
 //   last step    by the mean log error of x_n under the floor, which is what solvers are measured
 //   by
 // It costs n forwards a sample, or the calls of its shape.
 struct FitOptions {
-  double smoothing = 0.05;  // the floor, of the geometric mean of |r|^2
+  // The floor under |r|^2: of its geometric mean in the last step, of its mean in those before.
+  double smoothing = 0.05;
   bool free_start_scale = true;
   double start_scale = 1;        // where it is not free: the noise is taken as it is
   std::vector<int> guided = {};  // steps that have d_j, of a solver that guides itself
@@ -26,8 +28,13 @@ struct FitOptions {
 
 struct FittedSolver {
   NsSolver solver;
-  double loss;  // the mean log error on the samples, without the floor
+  double loss;            // the mean log error on the samples, without the floor
+  LinearModel last_step;  // what it could do: residual -x(1)
 };
+
+// What samples that it was not fitted to would be missed by, from these alone: the mean log error
+// of each by a last step fitted to the others. No evaluations; needs two samples.
+double left_out_loss(const FittedSolver& fitted, double smoothing);
 
 // `times` are t_0 ... t_n with t_n = 1. Bad input where a step has more unknowns than the samples
 // have numbers; an Error (diverged) where a step cannot be solved or the model is not finite.

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "bespoke/distill/family.h"
 #include "bespoke/distill/fit.h"
@@ -12,21 +13,37 @@
 namespace bespoke {
 
 // Where to look for the times of a fit: a fit of given times costs n forwards a sample and nothing
-// else, so that many can be tried. First uniform t and some ranges of log-SNR; then the best one's
+// else, so that many can be tried. First some ranges of log-SNR and uniform t; then the best one's
 // numbers are moved in turn, by less where that gains nothing: a range's ends and bend, or towards
 // which end times even in t are drawn and where they start.
 struct FitSearchOptions {
   FitOptions fit;
   int64_t samples = 16;  // the first ones, as far as their trajectories are known
-  int rounds = 2;        // of moving each number up or down
-  // Also uniform t: a better fit, but ordinary iterations from it end lower.
-  bool moves_even_times = false;
+  int rounds = 2;        // of moving each number up or down, where there are four samples
+  // Before the others those that mostly do best: where there are calls for a few times alone.
+  bool begins_with_likely_ranges = false;
+  // Forwards at most, with those counted before; 0 is no limit. Times beyond it are not tried.
+  int64_t most_forwards = 0;
 };
 
-// The best fit on any times tried; times on which a solver diverges are passed over. The family
-// says which times there are. An Error (diverged) where no fit is finite.
-NamedSolver search_fit(const Samples& samples, const Family& family, const Schedule& schedule,
-                       const FitSearchOptions& options, Counts* counts,
-                       const std::function<void(double)>& on_progress = nullptr);
+// A fit, and what it misses: the mean log error on the samples it was fitted to, and as
+// left_out_loss estimates it on others, where there are two samples.
+struct FoundFit : NamedSolver {
+  double loss = 0;
+  double left_out_loss = 0;
+};
+
+// The best fits on any times tried, so many at most, the best first; times on which a solver
+// diverges are passed over. The family says which times there are. An Error: diverged where no fit
+// is finite, usage where there are not the forwards for one.
+std::vector<FoundFit> search_fits(const Samples& samples, const Family& family,
+                                  const Schedule& schedule, const FitSearchOptions& options,
+                                  size_t most, Counts* counts,
+                                  const std::function<void(double)>& on_progress = nullptr);
+
+// The best of them.
+FoundFit search_fit(const Samples& samples, const Family& family, const Schedule& schedule,
+                    const FitSearchOptions& options, Counts* counts,
+                    const std::function<void(double)>& on_progress = nullptr);
 
 }  // namespace bespoke

@@ -24,15 +24,15 @@ class Optimiser {
   // The evaluations without which the next iteration of this start cannot be done.
   virtual int64_t least_cost(const StartState& start) const = 0;
 
-  virtual int64_t batch() const = 0;                // samples of an iteration
-  virtual int64_t validation_interval() const = 0;  // iterations between measurements
+  virtual int64_t batch(const StartState& start) const = 0;  // samples of the next iteration
+  virtual int64_t validation_interval() const = 0;           // iterations between measurements
 };
 
-// Gauss-Newton by differences. `budget` is what there is for training: it decides how many samples
-// make an iteration where that is left open.
+// Gauss-Newton by differences. Where it is left open how many samples make an iteration they are
+// few at first, and twice as many whenever the last measurement was no gain. What there is to spend
+// decides nothing, so that who spends more goes on from where another ended.
 std::unique_ptr<Optimiser> direct_optimiser(const Samples& samples, FamilyPtr family,
-                                            const DirectOptions& options,
-                                            std::optional<int64_t> budget);
+                                            const DirectOptions& options);
 
 // Adam, for so many iterations, on batches of `count` samples drawn from the seed.
 std::unique_ptr<Optimiser> adam_optimiser(const LossGradients& gradients, FamilyPtr family,

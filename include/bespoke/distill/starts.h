@@ -26,6 +26,9 @@ constexpr char kStraightest[] = "fm-ot";
 // from 0 (docs/experiments.md).
 std::vector<LogSnrRange> automatic_ranges(int nfe, const Schedule& schedule, double data_deviation);
 
+// The ranges on which fits to a few samples mostly do best, the likeliest first.
+std::vector<LogSnrRange> likely_ranges(int nfe, const Schedule& schedule, double data_deviation);
+
 // The grids of these ranges, and uniform t for models that are unlike all that was tried.
 std::vector<std::string> automatic_grids(int nfe, const Schedule& schedule, double data_deviation);
 

@@ -38,15 +38,20 @@ struct ScoredCard {
 // What becomes of the samples if the data prediction is clipped to the card's range.
 struct ClipTrial {
   double deviation;  // of the samples
-  double gain;       // the error under the card over that with the clip, on all sets
+  // The network's error on the samples that the card draws over that on those drawn clipped, each
+  // to a linear guess's: above 1 where only the clipped ones are what it was trained on.
+  double gain;
 };
 
 struct CardCheckOptions {
   int64_t count = 4;  // samples per set
   int64_t batch = 64;
   uint64_t seed = 0;
-  Conditions conditions;                    // of the samples of a set
-  torch::Tensor data;                       // real samples [count, ...]; undefined: none
+  Conditions conditions;  // of the samples of a set
+  torch::Tensor data;     // real samples [count, ...]; undefined: none
+  // 1 where a number counts, of the samples of a set [count, ...] or of all [1, ...]; undefined:
+  // all count. What does not is the network's own business: it is in no figure.
+  torch::Tensor mask;
   std::function<void(double)> on_progress;  // fraction done
 };
 
@@ -89,6 +94,7 @@ struct GlanceOptions {
   uint64_t seed = 0;
   torch::Device device = torch::kCPU;
   Conditions conditions = {};  // of the samples
+  torch::Tensor mask = {};     // as CardCheckOptions::mask
 };
 // Costs 12 evaluations a sample.
 SampleGlance glance_at_samples(const ModelPtr& model, double least, double most,

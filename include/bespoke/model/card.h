@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -52,17 +53,37 @@ struct EncoderCard {
 };
 constexpr char kVisible[] = "visible", kKnown[] = "known";
 
+// One of several tensors that a sample consists of, nodes and edges say. The numbers of all parts
+// lie side by side in the one vector [batch, numbers] that solvers step with, in the order in which
+// the network is given the parts and returns them.
+struct SamplePart {
+  std::string name;
+  std::vector<int64_t> shape;  // without the batch
+
+  int64_t size() const;
+};
+int64_t total_size(const std::vector<SamplePart>& parts);
+
+// Which numbers of a sample count in errors: those where this condition is 1, or 0 if it is
+// inverted, or where the tensor of this file is.
+struct ErrorMaskCard {
+  std::string condition;       // empty: the file
+  bool inverted = false;       // "not NAME"
+  std::filesystem::path file;  // resolved against the card's folder
+};
+
 // What the weights of a model may be: TorchScript, or a package that AOTInductor compiled.
 constexpr char kScriptFormat[] = "torchscript", kPackageFormat[] = "aotinductor";
 
 // model.json, beside the weights: what the network is and how it is called.
 struct ModelCard {
   std::string name;
-  std::string format;             // kScriptFormat or kPackageFormat
-  std::filesystem::path weights;  // resolved against the card's folder
-  std::string weights_sha256;     // empty: not checked
-  std::vector<int64_t> sample_shape;
-  double least = -1, most = 1;  // value range of the data
+  std::string format;                 // kScriptFormat or kPackageFormat
+  std::filesystem::path weights;      // resolved against the card's folder
+  std::string weights_sha256;         // empty: not checked
+  std::vector<int64_t> sample_shape;  // of parts: how many numbers they have together
+  std::vector<SamplePart> parts;      // empty: a sample is one tensor
+  double least = -1, most = 1;        // value range of the data
   Prediction prediction = Prediction::velocity;
   SchedulePtr schedule;
   TimeCard time;
@@ -71,10 +92,11 @@ struct ModelCard {
   int64_t extra_channels = 0;  // that the network returns behind the prediction's
   bool channels_last = false;  // the network is called on [batch, ..., channels]
   std::vector<ConditionCard> conditions;
-  std::optional<DecoderCard> decoder;  // of a latent model
-  std::optional<EncoderCard> encoder;  // of a model that fills gaps
-  int64_t sample_rate = 0;             // of audio, in Hz; 0 for everything else
-  int64_t steps = 0;                   // of DDIM that a distilled model is for; 0: it is a field
+  std::map<std::string, ErrorMaskCard> error_masks;  // by part, "" of one tensor; none: all counts
+  std::optional<DecoderCard> decoder;                // of a latent model
+  std::optional<EncoderCard> encoder;                // of a model that fills gaps
+  int64_t sample_rate = 0;                           // of audio, in Hz; 0 for everything else
+  int64_t steps = 0;  // of DDIM that a distilled model is for; 0: it is a field
   std::string licence, source;
 };
 

@@ -18,10 +18,12 @@ namespace bespoke {
 // from the model where it has no schedule.
 struct ModelDistillOptions : DistillOptions {
   // Pairs to train on and to choose the best solver by. Where there are none they are made, with
-  // their trajectories, as many as these plans say; a method with gradients needs hundreds.
+  // their trajectories, as many as these plans say; a method with gradients needs hundreds. Where
+  // validation_plan has none, the training pairs choose.
   std::optional<Pairs> training, validation;
   SplitPlan training_plan = {96, 1}, validation_plan = {32, 2};
   std::optional<Tolerances> tolerances;  // none: usual_tolerances(nfe)
+  int64_t fixed_evaluations = 0;         // of each sample instead, as in ReferenceOptions
   // Told of every pair left out because its x1 is not finite. More than half of them are an Error
   // (diverged).
   std::function<void(Split, int64_t pair)> on_left_out;
@@ -44,9 +46,14 @@ struct ModelDistillOptions : DistillOptions {
   std::function<void(const TensorSamplesOptions&)> on_less_memory;
 };
 
+// Options whose most_forwards are to pay for everything (call_plan.h): how many samples are drawn,
+// by how many evaluations, so many to learn from where `samples` is not 0. Method adam, whose pairs
+// are many, has no such plan: a usage error.
+ModelDistillOptions within_calls(ModelDistillOptions options, int64_t samples = 0);
+
 // Finds the solver of `nfe` evaluations that best reproduces the model's own samples. The model,
 // guided where it is to be, stays as it is; adam needs its gradients in x and t, the other methods
-// only call it.
+// only call it. Where pairs are made now and most_forwards is set, they come out of it.
 DistillSummary distill(const ModelPtr& model, const ModelDistillOptions& options = {},
                        DistillState state = {});
 

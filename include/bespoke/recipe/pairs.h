@@ -34,7 +34,8 @@ struct PairSource {
   int64_t first = 0, count = 520;
   Conditions conditions;  // [count, ...] each
   Tolerances tolerances;
-  int64_t trajectories = 0;  // of the first so many, which the fit reads
+  int64_t fixed_evaluations = 0;  // as in ReferenceOptions
+  int64_t trajectories = 0;       // of the first so many, which the fit reads
 };
 
 // How to compute them, which decides none of their bits where the model's do not depend on it.

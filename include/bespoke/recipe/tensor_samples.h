@@ -20,6 +20,9 @@ using Decode = std::function<torch::Tensor(const torch::Tensor&)>;
 
 struct TensorSamplesOptions {
   Decode decode;
+  // Which numbers count, as EvaluationOptions::mask says, for samples with these conditions; none
+  // or an undefined tensor: all.
+  std::function<torch::Tensor(const Conditions&)> mask;
   int64_t device_batch = 64;  // samples given to the model at once
   // As in EvaluationOptions. distill(model) joins runs elsewhere than on a CPU.
   bool joins_runs = false;
@@ -51,6 +54,7 @@ class TensorGradients : public LossGradients {
   std::shared_ptr<const Field> field_;
   Pairs pairs_;
   TensorSamplesOptions options_;
+  torch::Tensor mask_;  // undefined: all numbers count
 };
 
 }  // namespace bespoke

@@ -14,6 +14,8 @@ namespace bespoke {
 
 struct ReferenceOptions {
   Tolerances tolerances;
+  // Not 0: by so many evaluations a sample instead (run/multistep.h), from noise to data.
+  int64_t fixed_evaluations = 0;
   double start = 0, end = 1;                  // in the model's time; x_0 is the state at start
   int64_t most_evaluations = 20000;           // per sample, before it is called diverged
   int64_t first_sample = 0;                   // the number of x0[0] among all samples of a run
@@ -31,7 +33,7 @@ struct ReferenceOptions {
 
 // What is integrated: dx/dt = slope(x, t) for samples known by numbers, from states that are made
 // as they are needed, in float64.
-struct AdaptiveProblem {
+struct IntegrationProblem {
   const Arrays& arrays;
   std::function<Array(const Array& x, const std::vector<double>& times,
                       const std::vector<int64_t>& samples)>
@@ -41,7 +43,7 @@ struct AdaptiveProblem {
   Array like;  // recorded steps are of its type
 };
 
-struct AdaptiveResult {
+struct IntegrationResult {
   Array x;                           // in float64, where memory is cheap
   std::vector<int64_t> evaluations;  // what each sample spent
   std::vector<RecordedSteps> steps;  // of the samples that options.record asks for
@@ -50,6 +52,7 @@ struct AdaptiveResult {
 // DormandPrince over [options.start, options.end]. Every sample has steps of its own, so a result
 // does not depend on what else is in the batch. Samples that arrive make room in the batch for the
 // next, so that it stays full; memory where the field computes is that of two batches.
-AdaptiveResult integrate_adaptive(const AdaptiveProblem& problem, const ReferenceOptions& options);
+IntegrationResult integrate_adaptive(const IntegrationProblem& problem,
+                                     const ReferenceOptions& options);
 
 }  // namespace bespoke

@@ -44,6 +44,10 @@ std::vector<double> best_change(const LinearModel& model);
 // Empty where even that cannot be solved.
 std::vector<double> least_squares_change(const LinearModel& model);
 
+// The same of a sum in which no sample rules: from least squares on, in a few rounds, each weighs
+// 1 / (its |r + V d|^2 + `smoothing` times their mean). Least squares of a single sample.
+std::vector<double> balanced_change(const LinearModel& model, double smoothing);
+
 // The gradient of the mean log error at no change, and its Gauss-Newton matrix, the mean of
 // 2 V^T V / (|r|^2 + floor).
 struct LinearModelSlope {

@@ -56,8 +56,8 @@ using SampleFeatures = std::function<Matrix(const Array& samples)>;
 // learn from and judge by. The loss of a solver is the mean over samples of log(|r|^2 / size),
 // r = decode(x_n) - decode(x(1)): minimising it is maximising the mean PSNR. Errors below
 // kLeastError count as that. With a mask r, its columns and the targets of fits are of the numbers
-// that count, and the size of a sample is how many of its numbers do. A solver that stops being finite on any sample asked about is an Error
-// (diverged).
+// that count, and the size of a sample is how many of its numbers do. A solver that stops being
+// finite on any sample asked about is an Error (diverged).
 //
 // On a team, samples are dealt to its members here and nowhere else: sample k belongs to member
 // k % size, every member asks the same, and all get the same answers, those of a single process.
@@ -80,10 +80,10 @@ class Samples {
   bool joins_runs() const { return options_.joins_runs; }
   int64_t batch() const { return options_.batch; }
   Team& team() const { return *options_.team; }
-  // So many samples make a full batch for every member of the team.
-  int64_t full_batch() const { return options_.batch * team().size(); }
   // Those that solvers are in where they are not the model's own, or null.
   const CoordinatesPtr& coordinates() const { return options_.coordinates; }
+  // So many samples make a full batch for every member of the team.
+  int64_t full_batch() const { return options_.batch * team().size(); }
   // The true trajectories of the first so many samples are known.
   int64_t trajectories() const;
 
@@ -139,9 +139,9 @@ class Samples {
 
   std::vector<int64_t> own(const std::vector<int64_t>& samples) const;
   std::vector<int64_t> numbers_of(const std::vector<int64_t>& rows) const;
-  Array measured(const Array& x) const;
   void weigh(const Array& mask);
   Array counting(const Array& x, const std::vector<int64_t>& rows) const;
+  Array measured(const Array& x) const;
   Array residual(const Array& x, const std::vector<int64_t>& rows) const;
   std::vector<Array> decoded_columns(const Array& columns, const Array& x,
                                      const std::vector<int64_t>& rows, const Array& r) const;

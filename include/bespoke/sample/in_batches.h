@@ -27,10 +27,11 @@ struct Batching {
 
 // The model's own samples from x0 [count, ...], computed where x0 lies, as reference() returns them
 // but on the CPU; with the trajectories of the first so many, each three states for each of its
-// steps.
+// steps. Where fixed_evaluations is not 0, as in ReferenceOptions, by those.
 ReferenceResult reference_in_batches(const ModelPtr& model, const torch::Tensor& x0,
                                      const Conditions& conditions, const Tolerances& tolerances,
-                                     const Batching& batching = {}, int64_t trajectories = 0);
+                                     const Batching& batching = {}, int64_t trajectories = 0,
+                                     int64_t fixed_evaluations = 0);
 
 // The samples of a solver, in the type of its state.
 torch::Tensor sample_in_batches(const NsSolver& solver, const Field& field, const torch::Tensor& x0,

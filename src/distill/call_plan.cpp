@@ -1,0 +1,59 @@
+#include "bespoke/distill/call_plan.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "bespoke/base/error.h"
+#include "bespoke/base/text.h"
+#include "bespoke/run/multistep.h"
+#include "bespoke/run/reference.h"
+
+namespace bespoke {
+
+using namespace detail;
+
+namespace {
+
+// Runs of the solver without which there is nothing: a fit, and a measurement of it.
+constexpr int64_t kFewestRuns = 2;
+// What a sample is reckoned to cost beyond its reference: fits on some times and measurements.
+constexpr int64_t kUsualRuns = 8;
+// Below so many samples' cost those held out would tell less than the fits they would take the
+// place of.
+constexpr double kWorthHoldingOut = 30;
+
+int64_t least_calls(const CallBudget& budget, int64_t samples, int64_t evaluations) {
+  const int64_t drawn = samples + (budget.holds_out ? 1 : 0);
+  return drawn * evaluations * budget.evaluation +
+         (kFewestRuns * samples + (budget.holds_out ? kFewestRuns : 0)) * budget.run;
+}
+
+}  // namespace
+
+CallPlan plan_calls(const CallBudget& budget) {
+  const int64_t fewest = std::max<int64_t>(1, budget.samples);
+  const int64_t needed = least_calls(budget, fewest, kFewestEvaluations);
+  if (budget.calls < needed) {
+    throw usage_error(
+        "{} calls do not suffice to learn from {} sample{} of the model; give at least {}",
+        grouped(budget.calls), fewest, fewest == 1 ? "" : "s", grouped(needed));
+  }
+  const int64_t each = kUsualEvaluations * budget.evaluation + kUsualRuns * budget.run;
+  const double units = static_cast<double>(budget.calls) / static_cast<double>(each);
+  CallPlan plan;
+  // In proportion at first; what many samples tell grows more slowly than what they cost.
+  plan.samples =
+      budget.samples > 0
+          ? budget.samples
+          : std::max<int64_t>(1, static_cast<int64_t>(std::min(units, 2 * std::sqrt(units))));
+  if (budget.holds_out || units >= kWorthHoldingOut) {
+    plan.held_out = std::max<int64_t>(1, plan.samples / 2);
+  }
+  const int64_t drawn = plan.samples + plan.held_out;
+  const int64_t left = budget.calls - kFewestRuns * drawn * budget.run;
+  plan.evaluations =
+      std::clamp(left / (drawn * budget.evaluation), kFewestEvaluations, kUsualEvaluations);
+  return plan;
+}
+
+}  // namespace bespoke
