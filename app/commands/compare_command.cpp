@@ -225,6 +225,15 @@ std::shared_ptr<const Jury> open_jury(const std::vector<std::string>& folders,
   return std::make_shared<Jury>(std::move(judges), prompts);
 }
 
+// Distances that are mostly chance look like figures.
+void warn_of_few_samples(const PreparedComparison& work) {
+  const int64_t count = work.chosen.count(), dimension = work.features->dimension;
+  if (!are_few_samples(count, dimension)) return;
+  say("bespoke: warning: {} samples are few for distances over {} features, which will mostly show "
+      "chance; give --count {} or more, or an extractor with fewer features",
+      count, dimension, 10 * dimension);
+}
+
 void prepare_comparison(const CompareCommandOptions& options, std::vector<int64_t>& nfes,
                         PreparedComparison& work) {
   options.features.check();
@@ -250,6 +259,7 @@ void prepare_comparison(const CompareCommandOptions& options, std::vector<int64_
   work.features = open_features(options.features, work.open);
   require_enough_samples(work.chosen.count(), work.features->dimension,
                          fmt::format("--count {}", work.chosen.count()));
+  warn_of_few_samples(work);
   work.contenders = find_contenders(options, work.open, nfes);
 }
 
@@ -313,11 +323,23 @@ bool find_reference(const PreparedComparison& work, CompareOptions& options) {
   const auto features = [&](const torch::Tensor& x) {
     return work.features->of_model_samples(work.open, x.to(work.open.device));
   };
-  options.reference_statistics = cached_statistics(work.cache, work.features->identity, key, [&] {
-    Progress progress("features of the reference");
-    return feature_statistics(features, known.result.x, options.batch,
-                              [&](double done) { progress.update(done); });
-  });
+  const int64_t count = known.result.x.size(0), half = count / 2;
+  const auto statistics = [&](int64_t begin, int64_t end) {
+    nlohmann::json source = key;
+    if (end - begin < count) source["part"] = {begin, end};
+    return cached_statistics(work.cache, work.features->identity, source, [&] {
+      Progress progress("features of the reference");
+      return feature_statistics(features, known.result.x.slice(0, begin, end), options.batch,
+                                [&](double done) { progress.update(done); });
+    });
+  };
+  if (half <= work.features->dimension) {
+    options.reference_statistics = statistics(0, count);
+    return known.found;
+  }
+  const FeatureStatistics first = statistics(0, half), second = statistics(half, count);
+  options.reference_noise = frechet_distance(first, second);
+  options.reference_statistics = joined(first, second);
   return known.found;
 }
 
@@ -369,9 +391,14 @@ std::string features_title(const OpenFeatures& features) {
   return fmt::format("{} features of {}", features.dimension, features.name);
 }
 
-std::string reference_distance_title(const PreparedComparison& work) {
-  return fmt::format("Fréchet distance to the reference's samples ({} samples, {})",
-                     work.chosen.count(), features_title(*work.features));
+std::string reference_distance_title(const PreparedComparison& work,
+                                     const ComparisonResult& result) {
+  std::string title = fmt::format("Fréchet distance to the reference's samples ({} samples, {})",
+                                  work.chosen.count(), features_title(*work.features));
+  if (result.figures.frechet_noise) {
+    title += fmt::format("; two halves of these are {:.4g} apart", *result.figures.frechet_noise);
+  }
+  return title;
 }
 
 std::string real_distance_title(const PreparedComparison& work, const ComparisonResult& result,
@@ -435,7 +462,7 @@ std::string render_for_people(const PreparedComparison& work, const ComparisonRe
                               const CompareCommandOptions& options, TableFormat format,
                               const std::vector<int64_t>& nfes) {
   std::string title = psnr_title(work, result, options);
-  const std::string to_reference = work.features ? reference_distance_title(work) : "";
+  const std::string to_reference = work.features ? reference_distance_title(work, result) : "";
   const std::string to_real =
       options.real.empty() ? "" : real_distance_title(work, result, options.real);
   if (options.details) {

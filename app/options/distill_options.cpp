@@ -132,8 +132,8 @@ void DistillCommandOptions::add_to(CLI::App& command) {
       ->capture_default_str();
   command
       .add_option("--match-weight", match_weight,
-                  "of the mean log error of samples beside the statistics; default 0.3 for both, "
-                  "0.03 for distribution")
+                  "of the mean log error of samples beside the statistics; default 2 for both, "
+                  "0.3 for distribution, in parts of the distance to be gained")
       ->check(CLI::PositiveNumber);
   command.add_option("--seed", seed, "of adam's batches")->capture_default_str();
   command.add_flag("--resume", resume, "go on with the run in the folder");

@@ -46,6 +46,7 @@
 #include "bespoke/recipe/pair_manifest.h"
 #include "bespoke/recipe/pair_store.h"
 #include "bespoke/recipe/pairs.h"
+#include "bespoke/recipe/tensor_features.h"
 #include "bespoke/recipe/tensor_samples.h"
 #include "bespoke/report/chart.h"
 #include "bespoke/report/comparison_grid.h"

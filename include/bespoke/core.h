@@ -34,6 +34,7 @@
 #include "bespoke/distill/screen.h"
 #include "bespoke/distill/starts.h"
 #include "bespoke/distill/state.h"
+#include "bespoke/distill/statistics.h"
 #include "bespoke/path/clip.h"
 #include "bespoke/path/conversion.h"
 #include "bespoke/path/coordinates.h"

@@ -7,7 +7,7 @@ from typing import Any, Mapping, Optional, Sequence, Union
 from bespoke import _core
 from bespoke.clip import ClipLike
 from bespoke.field import Callback, GuidanceLike, ScheduleLike
-from bespoke.problem import Problem, StartScale
+from bespoke.problem import Features, Problem, StartScale
 from bespoke.progress import ProgressLike
 from bespoke.results import Evaluations, checked_nfes
 from bespoke.solver import Solver
@@ -74,6 +74,7 @@ def distill(field: Callback, noise: Any, nfe: Evaluations = 8, *, calls: Optiona
             start_scale: StartScale = "free", times: Optional[str] = None,
             starts: Optional[Sequence[Union[str, Solver]]] = None, iterations: int = 0,
             samples: int = 0, difference: float = 0.0, time_difference: float = 0.0,
+            match: str = "auto", features: Optional[Features] = None, match_weight: float = 0.0,
             peak: float = 2.0, clip: ClipLike = None, error_mask: Any = None,
             name: Optional[str] = None, progress: ProgressLike = None) -> Any:
     """Finds a better solver than fit: from the fit on by Gauss-Newton, by plain calls alone.
@@ -99,6 +100,16 @@ def distill(field: Callback, noise: Any, nfe: Evaluations = 8, *, calls: Optiona
     time_difference  how far times are, of the smaller gap beside them; 0 takes 0.05, and more where
                  answers are imprecise.
 
+    match        what the solver has in common with the model's own samples: "samples" (each
+                 sample), "both" (and the mean and covariance of their features), "distribution"
+                 (hardly anything but these), or "auto": both up to four evaluations where features
+                 are given, otherwise samples. Statistics need a few hundred samples, and more than
+                 there are features.
+    features     features(samples) returns a row of numbers for each of some samples [count, ...],
+                 which are arrays of the field's library. For "both" and "distribution" they are
+                 plain numbers of a sample where none are given.
+    match_weight  of the mean log error of samples beside the statistics; 0 takes what suits match.
+
     Ctrl-C ends it with the best solver so far.
     """
     problem = Problem(field, noise, prediction=prediction, schedule=schedule,
@@ -110,7 +121,8 @@ def distill(field: Callback, noise: Any, nfe: Evaluations = 8, *, calls: Optiona
     return problem.distill(nfe, calls=calls, network_calls=network_calls, method=method,
                            start_scale=start_scale, times=times, starts=starts,
                            iterations=iterations, samples=samples,
-                           difference=difference, time_difference=time_difference, name=name,
+                           difference=difference, time_difference=time_difference, match=match,
+                           features=features, match_weight=match_weight, name=name,
                            progress=progress)
 
 

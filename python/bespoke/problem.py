@@ -20,6 +20,7 @@ from bespoke.team import started_team
 from bespoke.trajectories import core_field, reference
 
 StartScale = Union[str, int]  # "free" or 1
+Features = Callable[[Array], Any]  # of samples [count, ...], a row of numbers for each
 
 
 class Problem:
@@ -71,8 +72,9 @@ class Problem:
                 network_calls: int = 0, method: str = "auto", start_scale: StartScale = "free",
                 times: Optional[str] = None, starts: Optional[Sequence[Union[str, Solver]]] = None,
                 iterations: int = 0, samples: int = 0, difference: float = 0.0,
-                time_difference: float = 0.0, name: Optional[str] = None,
-                progress: ProgressLike = None) -> Any:
+                time_difference: float = 0.0, match: str = "auto",
+                features: Optional[Features] = None, match_weight: float = 0.0,
+                name: Optional[str] = None, progress: ProgressLike = None) -> Any:
         """As bespoke.distill; `calls` includes those for the model's own samples."""
         def found(count: int) -> Result:
             options = self._options(0 if network_calls else count, method, start_scale, times,
@@ -81,6 +83,9 @@ class Problem:
             options.batch = int(samples)
             options.time_difference = float(time_difference)
             options.difference = float(difference)
+            options.match, options.match_weight = match, float(match_weight)
+            if features is not None or match in ("both", "distribution"):
+                options.set_features(self._asked_features(features))
             for start in starts or []:
                 solver = start if isinstance(start, Solver) else Solver.named(
                     start, count, schedule=self.field.schedule,
@@ -92,6 +97,21 @@ class Problem:
             search.unit_start_scale = str(start_scale) == "1"
             return search.run(progress)
         return for_each_nfe(found, nfe)
+
+    def _asked_features(self, features: Optional[Features]) -> Callable[[Array], Any]:
+        """Features as the core asks for them: a row of float64 for each sample."""
+        arrays = self.field.arrays
+
+        def plain(samples: Array) -> Any:
+            count, *shape = samples.shape
+            return _core.plain_features(arrays.to_numpy(samples).reshape(count, -1), shape)
+
+        def asked(samples: Array) -> Any:
+            assert features is not None
+            found = features(samples)
+            return arrays.to_numpy(found) if arrays.owns(found) else found
+
+        return plain if features is None else asked
 
     def keep_to(self, calls: int, nfe: int, network_calls: int = 0) -> None:
         """Draws only as many samples as so many calls pay for, by few evaluations each."""

@@ -1,5 +1,7 @@
+#include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <limits>
 #include <string>
 #include <utility>
@@ -7,12 +9,26 @@
 
 #include "bespoke/distill/call_plan.h"
 #include "bespoke/distill/distill.h"
+#include "bespoke/distill/plain_features.h"
 #include "bindings.h"
 #include "sampling.h"
 
 namespace bespoke::python {
 
 namespace {
+
+using Rows = py::array_t<double, py::array::c_style | py::array::forcecast>;
+
+// What a callable of Python made of samples.
+Matrix matrix_of(const Rows& rows) {
+  if (rows.ndim() != 2) {
+    throw bad_input("features are a row of numbers for each sample, found an array of {} axes",
+                    rows.ndim());
+  }
+  Matrix matrix(static_cast<size_t>(rows.shape(0)), static_cast<size_t>(rows.shape(1)));
+  matrix.values.assign(rows.data(), rows.data() + rows.size());
+  return matrix;
+}
 
 // The options of a distillation under flat names; callbacks are given to `distill` itself.
 void bind_options(py::module_& module) {
@@ -56,6 +72,18 @@ void bind_options(py::module_& module) {
       .def_property(
           "time_difference", [](const Options& o) { return o.direct.time_difference; },
           [](Options& o, double difference) { o.direct.time_difference = difference; })
+      .def_property(
+          "match", [](const Options& o) { return to_string(o.match.match); },
+          [](Options& o, const std::string& match) { o.match.match = parse_match(match); })
+      .def_property(
+          "match_weight", [](const Options& o) { return o.match.weight; },
+          [](Options& o, double weight) { o.match.weight = weight; })
+      .def("set_features",
+           [](Options& o, const py::function& features) {
+             o.match.features = [features](const Array& samples) {
+               return matrix_of(features(object_of(samples)).cast<Rows>());
+             };
+           })
       .def("add_start",
            [](Options& o, std::string name, NsSolver solver) {
              o.starts.push_back({std::move(name), std::move(solver)});
@@ -115,6 +143,11 @@ py::dict distill_samples(const SamplesHandle& training, const SamplesHandle& val
   Team& team = training.field.members();
   const Watch watch(questions);
   bool measured = false;
+  if (options.match.features) {
+    options.match.features = [&questions, ask = options.match.features](const Array& samples) {
+      return questions.ask([&] { return ask(samples); });
+    };
+  }
   options.on_progress = [&](const std::string& what, double fraction) {
     if (questions.interrupted()) return;  // there may be a fit to keep already
     questions.ask([&] { return on_progress(what, fraction); });
@@ -149,6 +182,16 @@ py::dict distill_samples(const SamplesHandle& training, const SamplesHandle& val
 
 void bind_distillation(py::module_& module) {
   bind_options(module);
+  module.def(
+      "plain_features",
+      [](const Rows& samples, const std::vector<int64_t>& shape) {
+        const Matrix found =
+            PlainFeatures(shape)({samples.data(), samples.data() + samples.size()});
+        Rows rows({found.rows, found.columns});
+        std::copy(found.values.begin(), found.values.end(), rows.mutable_data());
+        return rows;
+      },
+      py::arg("samples"), py::arg("shape"));
   module.def(
       "plan_calls",
       [](int64_t calls, int64_t run, int64_t evaluation, int64_t samples, bool holds_out) {

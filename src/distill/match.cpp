@@ -32,7 +32,7 @@ DirectOptions match_differences() {
 }
 
 double weight_for(const MatchOptions& options) {
-  constexpr double kBoth = 0.05, kDistribution = 0.005;
+  constexpr double kBoth = 2, kDistribution = 0.3;
   if (options.weight > 0) return options.weight;
   return options.match == Match::distribution ? kDistribution : kBoth;
 }
@@ -47,6 +47,16 @@ void append_to(Matrix& matrix, const Matrix& rows) {
   matrix.rows += rows.rows;
   matrix.columns = rows.columns;
   matrix.values.insert(matrix.values.end(), rows.values.begin(), rows.values.end());
+}
+
+// Features of the model's own samples.
+Matrix targets_of(const Samples& samples, const MatchOptions& options) {
+  if (samples.is_masked()) {
+    throw bad_input(
+        "features are of whole samples, and an error mask says that parts of them do not count; "
+        "match samples alone, or leave out the mask");
+  }
+  return samples.features_of_targets(options.features, first_samples(samples));
 }
 
 // Parameters as directions among the columns of a linearisation, each of which has its share of a
@@ -86,7 +96,7 @@ class Matching::Problem {
       : samples_(samples),
         family_(std::move(family)),
         options_(options),
-        targets_(samples.features_of_targets(options.features, first_samples(samples))),
+        targets_(targets_of(samples, options)),
         space_(targets_),
         wanted_(statistics_of(space_.of_features(targets_))) {}
 
@@ -156,9 +166,10 @@ class Matching::Problem {
   // Statistics are weighted for the solver an iteration begins with.
   void begin(MatchState& state) {
     weights_ = space_.weights(standing_->statistics);
-    standing_->objective = objective_of(*standing_);
     state.distance = distance_of(*standing_);
     if (state.iteration == 0) state.first_distance = state.distance;
+    paired_weight_ = weight_for(options_) * state.first_distance;
+    standing_->objective = objective_of(*standing_);
   }
 
   // What the statistics miss those of the model's samples by, weighted.
@@ -175,7 +186,7 @@ class Matching::Problem {
   }
 
   double objective_of(const Standing& standing) const {
-    return distance_of(standing) + weight_for(options_) * standing.loss;
+    return distance_of(standing) + paired_weight_ * standing.loss;
   }
 
   Standing measure(const std::vector<double>& theta, double& floor, Counts* counts) const {
@@ -244,11 +255,10 @@ class Matching::Problem {
   // The slope of the sum, of both of its terms.
   Slope joined(const Matrix& statistics, const LinearModelSlope& paired,
                const Matrix& family_jacobian) const {
-    const double weight = weight_for(options_);
     Slope slope{transposed_product(family_jacobian, paired.gradient),
                 congruence(paired.curvature, family_jacobian)};
-    for (double& value : slope.gradient) value *= weight;
-    for (double& value : slope.curvature.values) value *= weight;
+    for (double& value : slope.gradient) value *= paired_weight_;
+    for (double& value : slope.curvature.values) value *= paired_weight_;
     const std::vector<double> gradient = transposed_product(statistics, residual_of(*standing_));
     for (size_t i = 0; i < gradient.size(); ++i) slope.gradient[i] += 2 * gradient[i];
     for (size_t row = 0; row < statistics.rows; ++row) {
@@ -280,6 +290,7 @@ class Matching::Problem {
   FeatureSpace space_;
   std::vector<double> wanted_;   // statistics of the model's own samples
   std::vector<double> weights_;  // of statistics
+  double paired_weight_ = 0;     // of the mean log error
   std::optional<Standing> standing_;
 };
 

@@ -158,9 +158,15 @@ struct Truth {
   std::vector<double> powers;
   BothErrors both;  // powers of both
   RunningMean flux;
-  FeatureAccumulator features;
+  FeatureAccumulator halves[2];  // features, batch by batch of one and the other
   Agreement agreement;
   Keeper keeper;
+
+  FeatureStatistics statistics() const {
+    FeatureAccumulator both;
+    for (const FeatureAccumulator& half : halves) both.add(half.tensors());
+    return both.statistics();
+  }
 };
 
 void append(std::vector<double>& numbers, const std::vector<double>& more) {
@@ -197,7 +203,8 @@ void add(const std::string& bytes, Record& record) {
 
 std::string packed(const Truth& truth) {
   Packer packer;
-  packer.add(tensor_bytes(truth.features.tensors())).add(truth.powers);
+  for (const FeatureAccumulator& half : truth.halves) packer.add(tensor_bytes(half.tensors()));
+  packer.add(truth.powers);
   packer.add(truth.both.latent).add(truth.both.decoded);
   truth.flux.pack(packer);
   truth.agreement.pack(packer);
@@ -207,7 +214,7 @@ std::string packed(const Truth& truth) {
 
 void add(const std::string& bytes, Truth& truth) {
   Unpacker unpacker(bytes);
-  truth.features.add(tensors_of(unpacker.text()));
+  for (FeatureAccumulator& half : truth.halves) half.add(tensors_of(unpacker.text()));
   for (auto* list : {&truth.powers, &truth.both.latent, &truth.both.decoded}) {
     append(*list, unpacker.numbers());
   }
@@ -294,7 +301,7 @@ View expected_of(const torch::Tensor& samples, int64_t first, const CompareOptio
   truth.keeper.add(view.shown);
   if (options.jury) truth.agreement.add(verdicts_on(view.shown, first, options));
   if (options.features && !options.reference_statistics) {
-    truth.features.add(options.features(view.shown));
+    truth.halves[(first / options.batch) % 2].add(options.features(view.shown));
   }
   return view;
 }
@@ -373,7 +380,10 @@ ComparisonRow summarise(const NamedSolver& contender, const Record& record, cons
 void add_distances(const std::vector<Record>& records, const Truth& truth,
                    const CompareOptions& options, Comparison& result) {
   const FeatureStatistics reference =
-      options.reference_statistics ? *options.reference_statistics : truth.features.statistics();
+      options.reference_statistics ? *options.reference_statistics : truth.statistics();
+  result.frechet_noise = options.reference_statistics
+                             ? options.reference_noise
+                             : sampling_noise(truth.halves[0], truth.halves[1]);
   const FrechetDistance from_reference(reference);
   std::optional<FrechetDistance> from_real;
   if (options.real_statistics) {

@@ -81,8 +81,8 @@ void FeatureAccumulator::add(const torch::Tensor& mean, const torch::Tensor& sca
                              int64_t count) {
   const auto before = static_cast<double>(count_), added = static_cast<double>(count);
   if (count_ == 0) {
-    mean_ = mean;
-    scatter_ = scatter;
+    mean_ = mean.clone();  // what is added later must not change the caller's
+    scatter_ = scatter.clone();
   } else {
     const torch::Tensor shift = mean - mean_;
     scatter_ += scatter + torch::outer(shift, shift) * (before * added / (before + added));
@@ -104,6 +104,26 @@ void FeatureAccumulator::add(const std::vector<torch::Tensor>& tensors) {
 FeatureStatistics FeatureAccumulator::statistics() const {
   require_enough_samples(count_, count_ == 0 ? 1 : mean_.size(0), "features");
   return {mean_.clone(), scatter_ / static_cast<double>(count_ - 1), count_};
+}
+
+FeatureStatistics joined(const FeatureStatistics& first, const FeatureStatistics& second) {
+  FeatureAccumulator both;
+  for (const FeatureStatistics* one : {&first, &second}) {
+    const auto degrees = static_cast<double>(one->count - 1);
+    both.add({one->mean, one->covariance * degrees, torch::tensor({one->count})});
+  }
+  return both.statistics();
+}
+
+bool are_few_samples(int64_t count, int64_t dimension) {
+  constexpr int64_t kEnough = 10;  // samples a feature
+  return count < kEnough * dimension;
+}
+
+std::optional<double> sampling_noise(const FeatureAccumulator& first,
+                                     const FeatureAccumulator& second) {
+  if (!first.has_covariance() || !second.has_covariance()) return std::nullopt;
+  return frechet_distance(first.statistics(), second.statistics());
 }
 
 FrechetDistance::FrechetDistance(FeatureStatistics origin) : origin_(std::move(origin)) {

@@ -108,13 +108,18 @@ void need_less_memory(TensorSamplesOptions& samples, const ModelDistillOptions& 
 
 // The published recipe takes the model as it is told, with gradients.
 DistillSummary distill_as_published(const ModelPtr& model, const Pairs& training,
-                                    const std::optional<Pairs>& validation,
+                                    const std::optional<Pairs>& validation, const Pairs& matching,
                                     const ModelDistillOptions& options, const DistillState& state) {
   const auto field = std::make_shared<VelocityField>(model);
+  DistillOptions own = options;
+  std::optional<Samples> matched;
+  if (own.match.has_statistics(own.nfe)) {
+    own.match.samples = &matched.emplace(tensor_samples(field, matching, options.samples));
+  }
   const TensorGradients gradients(field, training, options.samples);
   const Samples learnt = tensor_samples(field, training, options.samples);
-  if (!validation) return distill(learnt, learnt, options, state, &gradients);
-  return distill(learnt, tensor_samples(field, *validation, options.samples), options, state,
+  if (!validation) return distill(learnt, learnt, own, state, &gradients);
+  return distill(learnt, tensor_samples(field, *validation, options.samples), own, state,
                  &gradients);
 }
 
@@ -186,7 +191,7 @@ DistillSummary distill(const ModelPtr& model, const ModelDistillOptions& options
   while (true) {
     try {
       if (own.method == Method::adam) {
-        return distill_as_published(model, training, validation, own, state);
+        return distill_as_published(model, training, validation, matching, own, state);
       }
       std::optional<Samples> matched;
       if (matches) {

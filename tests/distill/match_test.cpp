@@ -91,7 +91,7 @@ TEST(Match, BringsSetsNearerForSomeDecibels) {
   EXPECT_EQ(both.match->psnr, both.validation_psnr);
   EXPECT_LT(both.validation_psnr, plain.validation_psnr);
   EXPECT_GT(both.validation_psnr, plain.validation_psnr - 4);
-  EXPECT_LT(both.match->distance, 0.75 * both.match->first_distance);
+  EXPECT_LT(both.match->distance, 0.85 * both.match->first_distance);
   for (const SampleFeatures& features :
        {SampleFeatures(magnitudes_of), SampleFeatures(products_of_neighbours)}) {
     EXPECT_LT(distance_of_means(problem.validation, both.solver, features),

@@ -48,6 +48,32 @@ TEST(Frechet, EqualGaussiansAreAtZero) {
   EXPECT_NEAR(frechet_distance(one, one), 0, 1e-10);
 }
 
+// Two halves of a set of normal samples: means differ by 2 d / n, and covariances by d (d + 1) / 2n
+// more, to second order.
+TEST(Frechet, HalvesOfASetAreApartByChance) {
+  constexpr int64_t kDimension = 16, kHalf = 2000;
+  FeatureAccumulator first, second, few;
+  first.add(normal_noise(1, 0, kHalf, {kDimension}));
+  second.add(normal_noise(2, 0, kHalf, {kDimension}));
+  few.add(normal_noise(3, 0, kDimension, {kDimension}));
+  const double expected =
+      (2.0 * kDimension + 0.5 * kDimension * (kDimension + 1)) / static_cast<double>(kHalf);
+  EXPECT_NEAR(*sampling_noise(first, second), expected, 0.4 * expected);
+  EXPECT_FALSE(sampling_noise(first, few));
+  EXPECT_TRUE(are_few_samples(600, 64));
+  EXPECT_FALSE(are_few_samples(640, 64));
+}
+
+TEST(Frechet, SetsJoinToTheStatisticsOfAll) {
+  const auto features = normal_noise(1, 0, 50, {3}) + 4;
+  const auto whole = statistics_in_batches(features, 50);
+  const auto both = joined(statistics_in_batches(features.slice(0, 0, 20), 20),
+                           statistics_in_batches(features.slice(0, 20), 30));
+  EXPECT_EQ(both.count, 50);
+  EXPECT_LT((both.mean - whole.mean).abs().max().item<double>(), 1e-12);
+  EXPECT_LT((both.covariance - whole.covariance).abs().max().item<double>(), 1e-12);
+}
+
 TEST(Frechet, DiagonalCovariancesHaveAClosedForm) {
   const auto first = gaussian(numbers({1, -2, 0}), torch::diag(numbers({4, 1, 9})));
   const auto second = gaussian(numbers({0, 1, 0}), torch::diag(numbers({1, 16, 9})));

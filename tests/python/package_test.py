@@ -480,6 +480,42 @@ class Methods(unittest.TestCase):
         with self.assertRaisesRegex(bespoke.Error, "the model's own samples took"):
             problem.distill(4, calls=once, progress=False)
 
+    def test_the_distribution_is_matched_by_any_features(self):
+        noise, shapes = normal(1, 120, 8), []
+
+        def features(x):
+            shapes.append(x.shape[1:])
+            return np.hstack([x, np.abs(x)])
+
+        plain = bespoke.distill(two_gaussians, noise, nfe=1, progress=False)
+        found = {match: bespoke.distill(two_gaussians, noise, nfe=1, match=match, progress=False,
+                                        features=features) for match in ("auto", "both")}
+        self.assertEqual(set(shapes), {(8,)})
+        self.assertEqual(found["auto"].solver.core, found["both"].solver.core)
+        told = found["both"].solver.provenance["match"]
+        self.assertLess(told["statistics_distance"][1], told["statistics_distance"][0])
+        self.assertEqual(told["psnr_before"], plain.psnr)
+        spread = {name: np.abs(result.solver.sample(two_gaussians, noise)).mean()
+                  for name, result in (("plain", plain), ("both", found["both"]))}
+        truth = np.abs(bespoke.Solver.named("rk4", 200).sample(two_gaussians, noise)).mean()
+        self.assertLess(abs(spread["both"] - truth), abs(spread["plain"] - truth))
+
+    def test_without_features_plain_numbers_are_matched(self):
+        result = bespoke.distill(two_gaussians, normal(1, 120, 8), nfe=1, match="both",
+                                 progress=False)
+        self.assertIn("match", result.solver.provenance)
+
+    def test_bad_features_are_said(self):
+        noise = normal(1, 120, 8)
+        for features, said in ((lambda x: x[:, 0], "a row of numbers for each sample"),
+                               (lambda x: x[1:], "a row for each"),
+                               (lambda x: x * np.nan, "NaN or infinity among the features"),
+                               (lambda x: 0 * x, "all 8 features are the same")):
+            with self.assertRaisesRegex(Error, said):
+                bespoke.distill(two_gaussians, noise, nfe=1, features=features, progress=False)
+        with self.assertRaisesRegex(Error, "match"):
+            bespoke.distill(two_gaussians, noise, nfe=1, match="set", progress=False)
+
     def test_starts_may_be_named(self):
         result = bespoke.distill(two_gaussians, self.noise, nfe=4, progress=False,
                                  starts=["midpoint", Solver.named("euler", 4)])

@@ -54,6 +54,7 @@ struct CompareOptions {
   // What is known already from the same x0; none: computed.
   std::optional<ReferenceResult> reference;
   std::optional<FeatureStatistics> reference_statistics;
+  std::optional<double> reference_noise;  // of them: the distance of two halves
 
   Team* team = &alone();  // whose members have a share of the samples each; all get all figures
 
@@ -89,6 +90,9 @@ struct Comparison {
   double reference_evaluations = 0;          // mean per sample; a guided one is two model calls
   // What the model itself leaves: no solver of it can be expected to come nearer to real data.
   std::optional<double> reference_frechet_to_real;
+  // How far two halves of the model's own samples are apart: what chance makes of a distance to
+  // samples from other noise.
+  std::optional<double> frechet_noise;
   std::optional<double> reference_agreement;  // a solver can hardly do better than the model
   std::optional<double> reference_joint_flux;
   torch::Tensor reference_samples;  // as ComparisonRow's samples

@@ -3,6 +3,7 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace bespoke {
@@ -25,6 +26,7 @@ class FeatureAccumulator {
   void add(const std::vector<torch::Tensor>& tensors);
   std::vector<torch::Tensor> tensors() const;
   int64_t count() const { return count_; }
+  bool has_covariance() const { return count_ > 0 && count_ > mean_.size(0); }
   // Bad input where there are too few for a covariance, see require_enough_samples.
   FeatureStatistics statistics() const;
 
@@ -39,12 +41,24 @@ class FeatureAccumulator {
 // a number about their scarcity. Bad input that says how many are needed; `whose` they are.
 void require_enough_samples(int64_t count, int64_t dimension, const std::string& whose);
 
+// Of two sets together.
+FeatureStatistics joined(const FeatureStatistics& first, const FeatureStatistics& second);
+
+// Whether so many samples are too few for a distance over so many features to be more than their
+// scarcity: less than ten for each.
+bool are_few_samples(int64_t count, int64_t dimension);
+
 // The distance of Fréchet (Wasserstein-2, squared) between the Gaussians with these moments,
 //   |m1 - m2|^2 + tr(C1 + C2 - 2 (C1^1/2 C2 C1^1/2)^1/2).
 // Both square roots R of A are checked: where |R R - A| / |A| (Frobenius) exceeds kRootBound the
 // result is an error rather than a figure. Eigenvalues that rounding made negative count as zero.
 constexpr double kRootBound = 1e-9;
 double frechet_distance(const FeatureStatistics& first, const FeatureStatistics& second);
+
+// What chance alone makes of a distance: that of two halves of one set, none where a half is too
+// small for a covariance.
+std::optional<double> sampling_noise(const FeatureAccumulator& first,
+                                     const FeatureAccumulator& second);
 
 // The same from one set of samples to many: its square root is taken once.
 class FrechetDistance {

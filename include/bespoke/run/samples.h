@@ -75,6 +75,8 @@ class Samples {
   double data_deviation() const { return deviation_; }  // root mean square of x(1), about 0
   // Whether r is linear in x_n; not where both are decoded first.
   bool is_linear() const { return !options_.decode; }
+  // Whether some of the numbers of a sample do not count in errors.
+  bool is_masked() const { return static_cast<bool>(weights_); }
   bool joins_runs() const { return options_.joins_runs; }
   int64_t batch() const { return options_.batch; }
   Team& team() const { return *options_.team; }
