@@ -247,10 +247,11 @@ void warn_of_doubt(const OpenModel& open, const CardCheck& check, bool real) {
       open.name, real ? "the real" : "its own", check.declared.error);
 }
 
-// Whether the samples are what the network was trained on once they are clipped.
+// Whether the samples are what the network was trained on once they are clipped. Where it denoises
+// them worse than a linear guess they are not, whatever they were before.
 bool needs_clip(const CardCheck& check) {
   constexpr double kNoWorse = 0.98;
-  return check.clip && check.clip->gain > kNoWorse;
+  return check.clip && check.clip->error < 1 && check.clip->gain > kNoWorse;
 }
 
 // Whether that is what is wrong with them: clipped they are much smaller, or are drawn at all.
@@ -270,8 +271,7 @@ void advise_on_range(const OpenModel& open, const CardCheck& check, bool real) {
   if (needs_clip(check)) {
     fmt::print(
         "Note: {}. Clipped to it at every evaluation the samples have a deviation of {:.3f} "
-        "instead "
-        "of {:.3f}, and the network denoises no worse: if its sampler clips (clip_sample, "
+        "instead of {:.3f}, and the network denoises no worse: if its sampler clips (clip_sample, "
         "clip_denoised, thresholding), the card needs \"clip\": true.\n",
         found, check.clip->deviation, check.declared.deviation);
     return;
@@ -298,8 +298,7 @@ void report_verdict(const OpenModel& open, const CardCheck& check, bool real) {
     say_what_is_alike(check);
   } else if (leaves_range(check)) {  // what is drawn out of range tells nothing of the other keys
     say("bespoke: warning: the samples of {} leave value_range, and clipped to it they are what "
-        "the "
-        "network denoises: add \"clip\" before you change other keys",
+        "the network denoises: add \"clip\" before you change other keys",
         open.name);
   } else if (check.verdict == CardVerdict::wrong) {
     throw bad_input("{} does not describe this network: {}; change that key", open.name,

@@ -65,14 +65,14 @@ std::string compared(const DemoCommandOptions& options, const std::string& usual
 DemoCase by_class(const DemoCommandOptions& options) {
   // More samples than the 64 features, which a covariance needs. Batches of 32: two cores take a
   // fifth longer for a sample in larger ones.
-  return {"image model", "", "--samples 48 --calls 12000 --tolerance 1e-4 --batch 32",
+  return {"image model", "", "--calls 16000 --batch 32",
           fmt::format("--cond y=0-9 --count 72 --batch 32 {} --features {}",
                       compared(options, "unipc2-bh2"), kEmbeddedFeatures),
           "A minute"};
 }
 
-// Where guidance doubles the calls, fewer samples and a coarser reference.
-constexpr char kGuidedSize[] = "--samples 24 --calls 4000 --tolerance 1e-4";
+// Where guidance doubles the calls of the network, fewer evaluations.
+constexpr char kGuidedSize[] = "--calls 8000";
 
 DemoCase by_prompt(const DemoCommandOptions& options, const std::string& prompts) {
   return {"image model", fmt::format("--prompts {} --guidance 2", prompts), kGuidedSize,

@@ -23,6 +23,9 @@ StartScale = Union[str, int]  # "free" or 1
 Features = Callable[[Array], Any]  # of samples [count, ...], a row of numbers for each
 
 
+ENOUGH_HELD_OUT = 16  # samples, to say how near others will come
+
+
 class Problem:
     """A model, noise, and the model's own samples from it, drawn once for any number of solvers.
 
@@ -203,6 +206,7 @@ class _Search:
         self.problem = problem
         self.options = options
         self.name = name
+        self.held_out = 0
         self.budget: Optional[int] = None
         self.chooses_times = False  # by how the field rounds its own
         self.unit_start_scale = False
@@ -213,6 +217,7 @@ class _Search:
         with open_progress(progress) as shown:
             problem.field.on_calls = shown.add
             training, validation = problem.samples(shown)
+            self.held_out = 0 if validation is training else validation.count
             if self.chooses_times and problem.levels() is not None:
                 self._round_times()
             before = problem.calls
@@ -253,15 +258,23 @@ class _Search:
             provenance["tolerance"] = problem.tolerance
         solver = Solver.made(self.name or "bns", summary["solver"], field.network_prediction,
                              field.schedule, field.guidance, provenance, field.clip)
-        return Result(solver=solver, psnr=summary["psnr"], training_psnr=summary["training_psnr"],
+        return Result(solver=solver, psnr=summary["psnr"], psnr_error=summary["psnr_error"],
+                      held_out=self.held_out, training_psnr=summary["training_psnr"],
                       initial_psnr=summary["initial_psnr"], start=summary["start"],
                       iterations=summary["iterations"], calls=calls,
                       reference_calls=problem.reference_calls, seconds=seconds,
                       ending=summary["ending"], note=self._note(summary))
 
     def _note(self, summary: Dict[str, Any]) -> str:
-        notes = (self._ending_note(summary), self.problem.left_out, self.problem.size_note)
+        notes = (self._ending_note(summary), self.problem.left_out, self.problem.size_note,
+                 self._few_note())
         return "; ".join(note for note in notes if note)
+
+    def _few_note(self) -> str:
+        if not 0 < self.held_out < ENOUGH_HELD_OUT:
+            return ""
+        return ("few samples were held out, and they chose the solver too: on others it may differ "
+                "by more than this error says")
 
     def _ending_note(self, summary: Dict[str, Any]) -> str:
         if summary["ending"] == "interrupted":

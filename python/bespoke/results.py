@@ -23,6 +23,8 @@ class Result:
 
     solver: "Solver"
     psnr: float  # on the held-out samples, on all where none were; NaN where interrupted before
+    psnr_error: float  # its standard error
+    held_out: int  # samples that measured it; 0 where those it was learnt from did
     training_psnr: float  # on the others; NaN where it was not measured
     initial_psnr: float  # before direct, on the held-out samples
     start: str  # what direct started from
@@ -34,9 +36,10 @@ class Result:
     note: str  # what a reader should know, or empty
 
     def __str__(self) -> str:
-        text = (f"{self.solver.nfe} evaluations reach {self.psnr:.2f} dB, in {self.calls:,} calls "
-                f"of the model ({self.reference_calls:,} for its own samples) and "
-                f"{self.seconds:.1f} s")
+        measured = f"{self.held_out} held-out samples" if self.held_out else "what it was learnt from"
+        text = (f"{self.solver.nfe} evaluations reach {self.psnr:.2f} +- {self.psnr_error:.2f} dB on "
+                f"{measured}, in {self.calls:,} calls of the model ({self.reference_calls:,} for "
+                f"its own samples) and {self.seconds:.1f} s")
         return f"{text}; {self.note}" if self.note else text
 
     def _repr_html_(self) -> str:
@@ -111,12 +114,13 @@ def checked_nfe(nfe: Any) -> int:
     return int(nfe)
 
 
-_COLUMNS = ("evaluations", "PSNR, dB", "start, dB", "calls", "of them for its own samples",
+_COLUMNS = ("evaluations", "PSNR, dB", "held out", "start, dB", "calls", "of them for its own samples",
             "seconds", "ended")
 
 
 def _row(result: Result) -> List[str]:
-    return [str(result.solver.nfe), f"{result.psnr:.2f}", f"{result.initial_psnr:.2f}",
+    return [str(result.solver.nfe), f"{result.psnr:.2f} +- {result.psnr_error:.2f}",
+            str(result.held_out), f"{result.initial_psnr:.2f}",
             f"{result.calls:,}", f"{result.reference_calls:,}", f"{result.seconds:.1f}",
             result.ending]
 

@@ -107,6 +107,7 @@ py::dict to_dict(const DistillSummary& summary, bool measured, bool interrupted)
   result["start"] = summary.start;
   result["initial_psnr"] = psnr(summary.initial_psnr);
   result["psnr"] = psnr(summary.validation_psnr);
+  result["psnr_error"] = psnr(summary.validation_error);
   result["training_psnr"] = summary.training_psnr;
   result["iterations"] = summary.iterations;
   result["seconds"] = summary.seconds;

@@ -11,6 +11,15 @@ double psnr(double mean_squared_error, double peak) {
 
 double psnr_of_loss(double loss, double peak) { return psnr(std::exp(loss), peak); }
 
+double psnr_error(const std::vector<double>& log_errors) {
+  const auto count = static_cast<double>(log_errors.size());
+  if (count < 2) return 0;
+  double sum = 0, squares = 0;
+  for (const double error : log_errors) sum += error;
+  for (const double error : log_errors) squares += (error - sum / count) * (error - sum / count);
+  return 10 / std::log(10.0) * std::sqrt(squares / (count - 1) / count);
+}
+
 double mean_psnr(const std::vector<double>& mean_squared_errors, double peak) {
   double sum = 0;
   for (const double error : mean_squared_errors) sum += psnr(error, peak);

@@ -10,8 +10,8 @@ namespace bespoke::detail {
 FitSearchOptions fit_search_options(const DistillOptions& options);
 
 // The solvers that a distillation begins from: those given; where trajectories are known the best
-// on the validation samples of so many fits that are best on their own; otherwise the nearest of the
-// catalogue; for Adam and scale-time families the plain ones. What the last costs is counted as
+// on the validation samples of so many fits that are best on their own; otherwise the nearest of
+// the catalogue; for Adam and scale-time families the plain ones. What the last costs is counted as
 // measured.
 std::vector<NamedSolver> chosen_starts(const Samples& training, const Samples& validation,
                                        const Family& family, const DistillOptions& options,

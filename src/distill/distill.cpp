@@ -96,7 +96,9 @@ class Distillation {
       start.name = name;
       start.theta = start.best_theta = family_->parameters(solver);
       try {
-        start.initial_psnr = start.validation_psnr = start.best_psnr = validation_psnr(start.theta);
+        const Measurement measured = measure(start.theta);
+        start.initial_psnr = start.validation_psnr = start.best_psnr = measured.psnr;
+        start.best_error = measured.error;
       } catch (const Error& error) {
         if (error.kind() != ErrorKind::diverged) throw;
         start.initial_psnr = start.validation_psnr = start.best_psnr = kWorstPsnr;
@@ -210,7 +212,10 @@ class Distillation {
       loss = optimiser_->iterate(start, left_for_iteration(), &state_.training);
       ++start.iteration;
       validated = start.iteration % validation_interval() == 0 || start.iteration == iterations();
-      if (validated) patience_.take(start, validation_psnr(start.theta));
+      if (validated) {
+        const Measurement measured = measure(start.theta);
+        patience_.take(start, measured.psnr, measured.error);
+      }
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::diverged) throw;
       start.diverged = true;
@@ -223,6 +228,7 @@ class Distillation {
     state_.match.emplace();
     state_.match->theta = start.best_theta;
     state_.match->first_psnr = state_.match->psnr = start.best_psnr;
+    state_.match->psnr_error = start.best_error;
   }
 
   Ending match_statistics(size_t index) {
@@ -237,7 +243,9 @@ class Distillation {
       double objective = 0;
       try {
         objective = matching.iterate(match, &state_.training);
-        match.psnr = validation_psnr(match.theta);
+        const Measurement measured = measure(match.theta);
+        match.psnr = measured.psnr;
+        match.psnr_error = measured.error;
       } catch (const Error& error) {
         if (error.kind() != ErrorKind::diverged) throw;
         state_.starts[index].message = error.what();
@@ -280,10 +288,14 @@ class Distillation {
     return !left || optimiser_->least_cost(start) <= *left;
   }
 
-  double validation_psnr(const std::vector<double>& theta) {
+  // On the validation samples.
+  struct Measurement {
+    double psnr, error;
+  };
+  Measurement measure(const std::vector<double>& theta) {
     const auto errors = validation_.log_errors(family_->solver(theta), first_samples(validation_),
                                                &state_.validation);
-    return psnr_of_loss(mean(errors), options_.peak);
+    return {psnr_of_loss(mean(errors), options_.peak), psnr_error(errors)};
   }
 
   // Reported, not part of the search: counted with the validation.
@@ -315,6 +327,7 @@ class Distillation {
     result.start = start.name;
     result.initial_psnr = start.initial_psnr;
     result.validation_psnr = state_.match ? state_.match->psnr : start.best_psnr;
+    result.validation_error = state_.match ? state_.match->psnr_error : start.best_error;
     result.training_psnr = holds_out() ? training_psnr(result.solver) : result.validation_psnr;
     result.iterations = state_.iterations_of(index);
     result.match = state_.match;

@@ -64,11 +64,12 @@ DirectState direct_from(const json& value) {
 }
 
 json to_json(const MatchState& match) {
-  return {{"theta", match.theta},         {"damping", match.damping},
-          {"iteration", match.iteration}, {"floor", match.floor},
-          {"is_over", match.is_over},     {"first_distance", match.first_distance},
-          {"distance", match.distance},   {"first_psnr", match.first_psnr},
-          {"psnr", match.psnr},           {"counts", to_json(match.counts)}};
+  return {{"theta", match.theta},           {"damping", match.damping},
+          {"iteration", match.iteration},   {"floor", match.floor},
+          {"is_over", match.is_over},       {"first_distance", match.first_distance},
+          {"distance", match.distance},     {"first_psnr", match.first_psnr},
+          {"psnr_error", match.psnr_error}, {"psnr", match.psnr},
+          {"counts", to_json(match.counts)}};
 }
 
 MatchState match_from(const json& value) {
@@ -81,6 +82,7 @@ MatchState match_from(const json& value) {
   value.at("first_distance").get_to(match.first_distance);
   value.at("distance").get_to(match.distance);
   value.at("first_psnr").get_to(match.first_psnr);
+  match.psnr_error = value.value("psnr_error", 0.0);
   value.at("psnr").get_to(match.psnr);
   match.counts = counts_from(value.at("counts"));
   return match;
@@ -96,6 +98,7 @@ json to_json(const StartState& start) {
           {"initial_psnr", start.initial_psnr},
           {"validation_psnr", start.validation_psnr},
           {"best_psnr", start.best_psnr},
+          {"best_error", start.best_error},
           {"best_theta", start.best_theta},
           {"stale", start.stale},
           {"diverged", start.diverged},
@@ -113,6 +116,7 @@ StartState start_from(const json& value) {
   value.at("initial_psnr").get_to(start.initial_psnr);
   value.at("validation_psnr").get_to(start.validation_psnr);
   value.at("best_psnr").get_to(start.best_psnr);
+  start.best_error = value.value("best_error", 0.0);
   value.at("best_theta").get_to(start.best_theta);
   start.stale = count_from(value, "stale");
   value.at("diverged").get_to(start.diverged);

@@ -356,12 +356,12 @@ ClipTrial try_clip(const NetworkPtr& network, const ModelCard& card, const torch
   clipped.clip = Clip{card.least, card.most};
   const torch::Tensor samples =
       draw(network_model(network, clipped), noise, options.batch, options.conditions);
-  if (!samples.defined()) return {0, 0};
+  if (!samples.defined()) return {0, std::numeric_limits<double>::infinity(), 0};
   Pool pool;
   complete(pool, {samples}, options);
   const torch::Tensor logs = log_errors(*network_model(network, card), pool, options.batch);
-  return {counting(samples, pool.mask).std().item<double>(),
-          error / std::exp(logs.mean().item<double>())};
+  const double clipped_error = std::exp(logs.mean().item<double>());
+  return {counting(samples, pool.mask).std().item<double>(), clipped_error, error / clipped_error};
 }
 
 }  // namespace

@@ -25,5 +25,12 @@ TEST(Quantile, IsLinearBetweenNeighbours) {
   EXPECT_DOUBLE_EQ(quantile({4}, 0.95), 4);
 }
 
+// Ten decibels apart, two samples have a mean that may be off by five.
+TEST(Psnr, TheErrorOfAMeanIsTheSpreadOverTheRootOfTheCount) {
+  EXPECT_NEAR(psnr_error({0, std::log(10.0)}), 5, 1e-12);
+  EXPECT_NEAR(psnr_error({0, std::log(10.0), 0, std::log(10.0)}), 5 / std::sqrt(3), 1e-12);
+  EXPECT_EQ(psnr_error({1.5}), 0);
+}
+
 }  // namespace
 }  // namespace bespoke

@@ -43,7 +43,8 @@ TEST(ErrorMaskOfACard, IsAConditionOrWhatItLeaves) {
 
 TEST(ErrorMaskOfACard, IsAFile) {
   const testing::TemporaryFolder folder;
-  write_safetensors(folder.path() / "mask.safetensors", {{{"mask", torch::tensor({0., 1., 1.})}}, {}});
+  write_safetensors(folder.path() / "mask.safetensors",
+                    {{{"mask", torch::tensor({0., 1., 1.})}}, {}});
   const torch::Tensor mask =
       error_mask(masked_card("[3, 2]", R"("mask.safetensors")", folder.path()), {});
   EXPECT_TRUE(torch::equal(mask, torch::tensor({{{0., 0.}, {1., 1.}, {1., 1.}}})));

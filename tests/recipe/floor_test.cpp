@@ -11,15 +11,24 @@
 namespace bespoke {
 namespace {
 
+Pairs floor_pairs(const ModelPtr& model, int64_t seed, int64_t count, int64_t trajectories) {
+  PairSource source;
+  source.seed = seed;
+  source.count = count;
+  source.tolerances = {1e-8, 1e-8};
+  source.trajectories = trajectories;
+  return make_pairs(model, source);
+}
+
+// The pairs are given, so the calls are those of fits, training and measurements.
 DistillSummary distilled(int nfe, int64_t most_forwards) {
   const ModelPtr model = mixture_model(random_mixture({}), fm_ot_schedule(), Prediction::velocity);
   ModelDistillOptions options;
   options.nfe = nfe;
   options.iterations = 100;
   options.most_forwards = most_forwards;
-  options.training_plan = {512, 11};
-  options.validation_plan = {256, 12};
-  options.tolerances = {1e-8, 1e-8};
+  options.training = floor_pairs(model, 11, 512, options.fit.samples);
+  options.validation = floor_pairs(model, 12, 256, 0);
   return distill(model, options);
 }
 

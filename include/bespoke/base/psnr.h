@@ -13,6 +13,9 @@ double psnr(double mean_squared_error, double peak = kUnitPeak);
 // The mean PSNR from the mean logarithm of the mean squared errors.
 double psnr_of_loss(double loss, double peak = kUnitPeak);
 
+// The standard error of that mean, from the logarithms it is of; 0 of a single one.
+double psnr_error(const std::vector<double>& log_errors);
+
 // The mean over values of their PSNR, and of their ratio to the power of the signal they are errors
 // of, in decibels.
 double mean_psnr(const std::vector<double>& mean_squared_errors, double peak = kUnitPeak);

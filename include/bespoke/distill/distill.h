@@ -74,7 +74,7 @@ struct DistillOptions {
   int64_t validation_interval = 0;
   // Auto ends after this many measurements in a row without a gain of `least_gain` decibels, and at
   // least 24 samples.
-  int patience = 3;
+  int patience = 4;
   double least_gain = 0.05;
 
   uint64_t seed = 0;
@@ -103,6 +103,7 @@ struct DistillSummary {
   std::string start;               // the start it came from
   double initial_psnr = 0;         // of that start, on the validation pairs, decibels
   double validation_psnr = 0;      // of the solver
+  double validation_error = 0;     // its standard error, over the samples
   double training_psnr = 0;        // of the solver, on all training pairs; NaN if it diverges there
   int64_t iterations = 0;          // of that start
   int64_t reference_forwards = 0;  // that the samples took, where that is known

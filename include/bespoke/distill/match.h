@@ -49,6 +49,7 @@ struct MatchState {
   // Of the start and of theta: |r|^2, and PSNR on the validation samples.
   double first_distance = 0, distance = 0;
   double first_psnr = 0, psnr = 0;
+  double psnr_error = 0;  // the standard error of psnr
   Counts counts;
 };
 

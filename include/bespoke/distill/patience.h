@@ -20,11 +20,12 @@ struct Patience {
   }
 
   // Takes a measurement of the start as it is; the best theta is kept.
-  void take(StartState& start, double psnr) const {
+  void take(StartState& start, double psnr, double error) const {
     start.validation_psnr = psnr;
     start.stale = psnr > start.best_psnr + least_gain ? 0 : start.stale + 1;
     if (psnr <= start.best_psnr) return;
     start.best_psnr = psnr;
+    start.best_error = error;
     start.best_theta = start.theta;
   }
 };

@@ -29,6 +29,7 @@ struct StartState {
   DirectState direct;
   AdamState adam;
   double initial_psnr = 0, validation_psnr = 0, best_psnr = 0;
+  double best_error = 0;  // standard error of best_psnr, over the samples
   std::vector<double> best_theta;
   int64_t stale = 0;  // measurements since the last gain
   bool diverged = false;

@@ -38,8 +38,9 @@ struct ScoredCard {
 // What becomes of the samples if the data prediction is clipped to the card's range.
 struct ClipTrial {
   double deviation;  // of the samples
-  // The network's error on the samples that the card draws over that on those drawn clipped, each
-  // to a linear guess's: above 1 where only the clipped ones are what it was trained on.
+  double error;      // the network's on them, to a linear guess's
+  // Its error on the samples that the card draws over that: above 1 where only the clipped ones are
+  // what it was trained on.
   double gain;
 };
 
