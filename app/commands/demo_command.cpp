@@ -63,12 +63,9 @@ std::string compared(const DemoCommandOptions& options, const std::string& usual
 }
 
 DemoCase by_class(const DemoCommandOptions& options) {
-  // More samples than the 64 features, which a covariance needs. Batches of 32: two cores take a
-  // fifth longer for a sample in larger ones.
+  // Two cores take a fifth longer for a sample in larger batches.
   return {"image model", "", "--calls 16000 --batch 32",
-          fmt::format("--cond y=0-9 --count 72 --batch 32 {} --features {}",
-                      compared(options, "unipc2-bh2"), kEmbeddedFeatures),
-          "A minute"};
+          "--cond y=0-9 --count 72 --batch 32 " + compared(options, "unipc2-bh2"), "A minute"};
 }
 
 // Where guidance doubles the calls of the network, fewer evaluations.

@@ -151,8 +151,8 @@ TEST(Direct, TakesMoreSamplesAfterAnIterationWithoutAGain) {
     return Verdict::go_on;
   };
   EXPECT_EQ(distill(training, validation, options).ending, Ending::converged);
-  EXPECT_EQ(batches, (std::vector<int64_t>{4, 8, 16}));
-  EXPECT_EQ(next, (std::vector<int64_t>{4, 12, 28}));
+  EXPECT_EQ(batches, (std::vector<int64_t>{4, 8, 16, 16}));
+  EXPECT_EQ(next, (std::vector<int64_t>{4, 12, 28, 44}));
 }
 
 // Of the gap after t_0, which is the smaller one here.
