@@ -426,5 +426,5 @@ def arrays_of(x: object, what: str) -> Arrays:
             return arrays
     kind = getattr(x, "dtype", None)
     found = type(x).__name__ if kind is None else f"{type(x).__name__} of {kind}"
-    raise Error(f"{what} must be an array of NumPy, PyTorch or JAX in float64 or narrower, without a "
-                f"mask, found {found}")
+    raise Error(f"{what} must be an array of NumPy, PyTorch or JAX in float64 or narrower, without "
+                f"a mask, found {found}")

@@ -18,7 +18,8 @@ def fit(field: Callback, noise: Any, nfe: Evaluations = 8, *, prediction: str = 
         guidance: GuidanceLike = 0.0, unconditional: Optional[Callback] = None,
         batch: Optional[int] = None, held_out: Optional[int] = None,
         tolerance: Optional[float] = None, start_scale: StartScale = "free",
-        times: Optional[str] = None, peak: float = 2.0, clip: ClipLike = None, error_mask: Any = None, name: Optional[str] = None,
+        times: Optional[str] = None, peak: float = 2.0, clip: ClipLike = None,
+        error_mask: Any = None, name: Optional[str] = None,
         progress: ProgressLike = None) -> Any:
     """Fits a solver of nfe evaluations to the model's own trajectories, in closed form.
 

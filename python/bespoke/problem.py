@@ -62,7 +62,8 @@ class Problem:
         self._was_tried = False
 
     def fit(self, nfe: Evaluations = 8, *, start_scale: StartScale = "free",
-            times: Optional[str] = None, name: Optional[str] = None, progress: ProgressLike = None) -> Any:
+            times: Optional[str] = None, name: Optional[str] = None,
+            progress: ProgressLike = None) -> Any:
         """As bespoke.fit: a Result, or Results where nfe is a list."""
         def found(count: int) -> Result:
             search = _Search(self, self._options(count, "fit", start_scale, times), name)

@@ -36,9 +36,10 @@ class Result:
     note: str  # what a reader should know, or empty
 
     def __str__(self) -> str:
-        measured = f"{self.held_out} held-out samples" if self.held_out else "what it was learnt from"
-        text = (f"{self.solver.nfe} evaluations reach {self.psnr:.2f} +- {self.psnr_error:.2f} dB on "
-                f"{measured}, in {self.calls:,} calls of the model ({self.reference_calls:,} for "
+        measured = (f"{self.held_out} held-out samples" if self.held_out else
+                    "what it was learnt from")
+        text = (f"{self.solver.nfe} evaluations reach {self.psnr:.2f} +- {self.psnr_error:.2f} dB "
+                f"on {measured}, in {self.calls:,} calls of the model ({self.reference_calls:,} for "
                 f"its own samples) and {self.seconds:.1f} s")
         return f"{text}; {self.note}" if self.note else text
 
@@ -114,8 +115,8 @@ def checked_nfe(nfe: Any) -> int:
     return int(nfe)
 
 
-_COLUMNS = ("evaluations", "PSNR, dB", "held out", "start, dB", "calls", "of them for its own samples",
-            "seconds", "ended")
+_COLUMNS = ("evaluations", "PSNR, dB", "held out", "start, dB", "calls",
+            "of them for its own samples", "seconds", "ended")
 
 
 def _row(result: Result) -> List[str]:
@@ -145,7 +146,8 @@ _PAGE = """<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <style>
 :root {{ color-scheme: light dark; }}
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }}
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto;
+       padding: 0 1rem; }}
 table {{ border-collapse: collapse; display: block; overflow-x: auto; }}
 th, td {{ padding: .3rem .8rem; text-align: right; border-bottom: 1px solid #8884; }}
 th:first-child, td:first-child {{ text-align: left; }}
