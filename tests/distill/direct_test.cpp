@@ -30,7 +30,7 @@ TEST(Direct, GainsManyDecibelsOverTheFitWithoutGradients) {
     DistillOptions options = direct(4, schedule);
     const DistillSummary summary = distill(problem.training, problem.validation, options);
     EXPECT_EQ(summary.start.substr(0, 4), "fit/");
-    EXPECT_GT(summary.validation_psnr, summary.initial_psnr + 1.5) << summary.brief_report();
+    EXPECT_GT(summary.validation_psnr, summary.initial_psnr + 5) << summary.brief_report();
     EXPECT_EQ(summary.training.vjps, 0);
     options.method = Method::fit;
     const DistillSummary fit = distill(problem.training, problem.validation, options);
