@@ -65,7 +65,8 @@ class Table:
         self.extractor.to(self.device)
 
     def bespoke(self, *words):
-        command = [self.options.bespoke, *map(str, words), "--device", self.options.device]
+        program = self.options.bespoke + ("-train" if words[0] == "progressive" else "")
+        command = [program, *map(str, words), "--device", self.options.device]
         print("$ " + " ".join(command), flush=True)
         begun = time.monotonic()
         done = subprocess.run(command)

@@ -79,8 +79,7 @@ LatentSpace read_latent_space(const std::filesystem::path& folder) {
   const auto path = folder / kDescription;
   const std::string source = path.string();
   if (!is_file(path)) {
-    throw bad_input("{} is not there; give the folder of a 'bespoke train --network autoencoder'",
-                    source);
+    throw bad_input("{} is not there; give the folder of a 'bespoke-train autoencoder'", source);
   }
   return read_checked(source, [&] {
     const nlohmann::json json = parse_json(read_text_file(path), source, "it is written by train");

@@ -7,19 +7,13 @@
 namespace bespoke {
 
 // Each adds one subcommand with its options; its callback does the work. One file per command.
-void add_solvers_command(CLI::App& app);
-void add_solver_command(CLI::App& app);
-void add_show_command(CLI::App& app);
-void add_export_command(CLI::App& app);
-void add_import_command(CLI::App& app);
+// Those that need no LibTorch are in plain_commands.h.
 void add_sample_command(CLI::App& app);
 void add_infill_command(CLI::App& app);
 void add_pairs_command(CLI::App& app);
 void add_distill_command(CLI::App& app);
 void add_check_command(CLI::App& app);
 void add_compare_command(CLI::App& app);
-void add_train_command(CLI::App& app);
-void add_progressive_command(CLI::App& app);
 void add_demo_command(CLI::App& app);
 
 // Runs one command line, given without the program's name, from within another.

@@ -10,6 +10,7 @@
 #include "bespoke/base/message.h"
 #include "bespoke/base/printable_lines.h"
 #include "bespoke/base/progress.h"
+#include "bespoke/base/table.h"
 #include "bespoke/base/text.h"
 #include "bespoke/distill/best_of_catalogue.h"
 #include "bespoke/measure/compare.h"
@@ -17,7 +18,6 @@
 #include "bespoke/model/guidance.h"
 #include "bespoke/recipe/error_mask.h"
 #include "bespoke/recipe/tensor_samples.h"
-#include "bespoke/report/table.h"
 #include "bespoke/sample/in_batches.h"
 #include "commands/commands.h"
 #include "options/cache_options.h"
@@ -27,6 +27,7 @@
 #include "options/format_options.h"
 #include "options/model_options.h"
 #include "options/report_options.h"
+#include "options/retired_options.h"
 #include "options/samples_options.h"
 #include "options/solver_options.h"
 #include "options/space_options.h"
@@ -49,7 +50,6 @@ constexpr char kBest[] = "best";  // of the catalogue, on its best grid
 struct CompareCommandOptions {
   ModelOptions model;
   SamplesOptions samples;
-  SolverOptions solver;
   std::string solvers = "euler,midpoint,heun,ab2,ddim,dpm++2m,unipc2-bh2,exp-ab2-noise,deis-t-ab2";
   std::string nfe = "4-16+4";
   std::string format = "table";
@@ -64,15 +64,6 @@ struct CompareCommandOptions {
   std::string sounds;  // a folder for them
 };
 
-// The options as they apply to one of several solvers: files are finished, and only some methods
-// have an order to lower.
-SolverOptions options_for(const SolverName& name, const SolverOptions& options) {
-  if (name.is_file()) return {};
-  SolverOptions own = options;
-  own.lower_order_final = own.lower_order_final && entry_of(name).can_lower_order;
-  return own;
-}
-
 // What is compared: each by its whole name, with those that are files, and which solvers `best` is.
 struct Contenders {
   std::vector<NamedSolver> solvers;
@@ -81,15 +72,11 @@ struct Contenders {
 };
 
 // A catalogue solver at every NFE it can spend.
-void add_by_name(const std::string& text, const CompareCommandOptions& options,
-                 const FieldDescription& field, const std::vector<int64_t>& nfes,
-                 Contenders& contenders) {
-  const SolverName typed = SolverName::parse(text);
-  const SolverOptions own = options_for(typed, options.solver);
-  const CatalogueEntry entry = entry_of(typed);
+void add_by_name(const std::string& text, const FieldDescription& field,
+                 const std::vector<int64_t>& nfes, Contenders& contenders) {
+  const CatalogueEntry entry = entry_of(SolverName::parse(text));
   const auto add = [&](int64_t nfe) {
-    const SolverFile file = resolve(text, static_cast<int>(nfe), field, own);
-    contenders.solvers.push_back({to_string(completed(text, own)), file.at()});
+    contenders.solvers.push_back({text, resolve(text, static_cast<int>(nfe), field).at()});
   };
   const size_t before = contenders.solvers.size();
   for (const int64_t nfe : nfes) {
@@ -176,7 +163,7 @@ Contenders find_contenders(const CompareCommandOptions& options, const OpenModel
   for (size_t i = 0; i < texts.size(); ++i) {
     if (texts[i] == kBest) continue;
     if (!SolverName::parse(texts[i]).is_file()) {
-      add_by_name(texts[i], options, open.field(), asked, parts[i]);
+      add_by_name(texts[i], open.field(), asked, parts[i]);
       continue;
     }
     add_file(texts[i], open.field(), asked, parts[i]);
@@ -535,7 +522,8 @@ void add_compare_command(CLI::App& app) {
       "compare",
       "Measure how near solvers come to the model's own samples, from the same noise.\n\n"
       "Examples:\n  bespoke compare --nfe 4-20+2\n"
-      "  bespoke compare --solvers euler,midpoint,my.solver.json --nfe 8 --schedule vp\n"
+      "  bespoke compare --solvers euler,midpoint,my.solver.json --nfe 8 --model "
+      "analytic:mixture@vp\n"
       "  bespoke compare --model cifar10-fm-ot --solvers best,dpm++2m/karras,my.solver.json --nfe "
       "8\n"
       "  bespoke compare --nfe 8 --details\n"
@@ -560,7 +548,7 @@ void add_compare_command(CLI::App& app) {
   options->model.add_utterances_to(*command);
   options->samples.add_to(*command);
   add_space_option(*command, options->space);
-  options->solver.add_to(*command);
+  add_retired_solver_options(*command, "--solvers dpm++2m");
   command->add_flag("--details", options->details,
                     "also SNR, quantiles of the squared error and time, a row for each");
   options->features.add_to(*command,
@@ -571,7 +559,7 @@ void add_compare_command(CLI::App& app) {
       "real data to take distances to as well: a folder or .zip of images or sounds, "
       "or a .safetensors or .npy file of samples");
   command->add_option("--judge", options->judges,
-                      "folder of a 'bespoke train --network classifier': counts the samples that "
+                      "folder of a 'bespoke-train classifier': counts the samples that "
                       "show what their prompts say, or of --utterances the spans in which it "
                       "recognises what is \"said\"; repeatable");
   add_decode_option(*command);

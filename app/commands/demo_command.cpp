@@ -10,8 +10,8 @@
 #include "bespoke/report/chart.h"
 #include "bespoke/solver/solver_file.h"
 #include "commands/commands.h"
+#include "program/invocation.h"
 #include "runs/embedded_models.h"
-#include "runs/invocation.h"
 
 namespace bespoke {
 

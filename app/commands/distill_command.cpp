@@ -9,13 +9,14 @@
 #include "bespoke/base/batches.h"
 #include "bespoke/base/error.h"
 #include "bespoke/base/folder_lock.h"
+#include "bespoke/base/json_checks.h"
 #include "bespoke/base/message.h"
 #include "bespoke/base/progress.h"
+#include "bespoke/base/table.h"
 #include "bespoke/base/text.h"
 #include "bespoke/model/fields.h"
 #include "bespoke/recipe/distill_model.h"
 #include "bespoke/recipe/pair_store.h"
-#include "bespoke/report/table.h"
 #include "bespoke/solver/solver_file.h"
 #include "bespoke/tensor/errors.h"
 #include "bespoke/version.h"
@@ -24,8 +25,8 @@
 #include "options/distill_options.h"
 #include "options/model_options.h"
 #include "options/space_options.h"
+#include "program/invocation.h"
 #include "runs/distill_run.h"
-#include "runs/invocation.h"
 #include "runs/run_folder.h"
 #include "runs/team.h"
 
@@ -126,12 +127,12 @@ TrainingData load_training_data(const DistillCommandOptions& options, const Open
                                 const std::optional<OpenFeatures>& features) {
   const Method method = parse_method(options.method);
   if (!options.pairs.empty()) {
-    return read_training_data(options.pairs, options.most_pairs, method, open);
+    return read_training_data(options.pairs, options.samples, method, open);
   }
   if (method == Method::adam) {
     const std::string folder = options.output + "/pairs";
     make_default_pairs(open, options.model.batch, options.conditions, options.tolerance, folder);
-    return read_training_data(folder, options.most_pairs, method, open);
+    return read_training_data(folder, options.samples, method, open);
   }
   const MadePairsOptions wanted = pairs_wanted(options, open, features);
   MadePairs made = make_pairs_now(open, wanted);
@@ -200,7 +201,6 @@ SolverFile begin_solver_file(const DistillCommandOptions& options, const OpenMod
                      {"pairs", data.provenance},
                      {"reference_evaluations", data.reference_evaluations},
                      {"method", options.method},
-                     {"seed", options.seed},
                      {"space", decoded ? "decoded" : "sample"}};
   return file;
 }
@@ -269,13 +269,10 @@ nlohmann::json resolved_options(const DistillCommandOptions& options, const Open
                              {"direct", options.direct},
                              {"start_scale", options.start_scale},
                              {"times", options.times},
-                             {"adam_decay", options.adam_decay},
-                             {"sigma_0", options.sigma_0},
                              {"space", options.space},
                              {"iterations", options.iterations},
                              {"batch", options.batch},
-                             {"most_forwards", options.most_forwards},
-                             {"seed", options.seed}};
+                             {"most_forwards", options.most_forwards}};
   // Only where it was given, so that runs begun before there was such an option can go on.
   if (options.network_calls > 0) resolved["network_calls"] = options.network_calls;
   for (const auto& [part, mask] : open.card.error_masks) {

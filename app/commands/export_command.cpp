@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <torch/torch.h>
 
 #include <filesystem>
 #include <memory>
@@ -9,12 +8,11 @@
 #include "bespoke/base/file.h"
 #include "bespoke/base/message.h"
 #include "bespoke/base/text.h"
-#include "bespoke/model/script_sampler.h"
 #include "bespoke/solver/c_header.h"
 #include "bespoke/solver/exported_text.h"
-#include "commands/commands.h"
-#include "options/condition_options.h"
-#include "options/model_options.h"
+#include "commands/export_command.h"
+#include "commands/plain_commands.h"
+#include "options/path_options.h"
 #include "options/solver_options.h"
 
 namespace bespoke {
@@ -22,13 +20,6 @@ namespace bespoke {
 using namespace detail;
 
 namespace {
-
-struct ExportCommandOptions {
-  std::string solver, to, nfe, output, name;
-  std::string schedule, prediction;  // of a solver of the catalogue, or of a C header
-  int digits = 6;
-  ModelOptions model;
-};
 
 constexpr char kDiffusersFile[] = "scheduler_config.json";
 
@@ -58,7 +49,7 @@ const ExportTarget& find_target(const std::string& name) {
 }
 
 void check_export(const ExportCommandOptions& options, const ExportTarget& target) {
-  if (options.model.model.empty() == target.needs_model) {
+  if (options.model.empty() == target.needs_model) {
     throw usage_error(target.needs_model ? "--to {} needs the model's card, --model"
                                          : "--to {} needs no --model; it writes the solver alone",
                       target.name);
@@ -70,9 +61,8 @@ void check_export(const ExportCommandOptions& options, const ExportTarget& targe
   if (!options.name.empty() && target.name != "c") {
     throw usage_error("--name goes with --to c, where it begins every name");
   }
-  const auto& model = options.model;
-  if (!target.needs_model && !(model.guidance.empty() && model.guidance_scale.empty() &&
-                               model.guidance_interval.empty())) {
+  if (!target.needs_model && !(options.guidance.empty() && options.guidance_scale.empty() &&
+                               options.guidance_interval.empty())) {
     throw usage_error("--guidance goes with --to torchscript; the solver has its own");
   }
 }
@@ -90,11 +80,12 @@ FieldDescription field_without_model(const ExportCommandOptions& options) {
           make_schedule(options.schedule.empty() ? "fm-ot" : options.schedule), 0};
 }
 
-// The solvers asked for: all of a file, or those of --nfe.
+}  // namespace
+
 SolverFile solvers_to_export(const ExportCommandOptions& options, const FieldDescription& field,
                              bool one) {
   const SolverName name = SolverName::parse(options.solver);
-  const auto resolved = [&](int nfe) { return resolve(options.solver, nfe, field, {}); };
+  const auto resolved = [&](int nfe) { return resolve(options.solver, nfe, field); };
   if (options.nfe.empty()) {
     return name.is_file() && !one ? finished(name.file, field) : resolved(0);
   }
@@ -115,28 +106,7 @@ SolverFile solvers_to_export(const ExportCommandOptions& options, const FieldDes
   return file;
 }
 
-// The model and the solver as one TorchScript file.
-std::string torchscript_bytes(const ExportCommandOptions& options) {
-  if (options.model.model.rfind("analytic:", 0) == 0) {
-    throw usage_error("--to torchscript needs a model card; an analytic model is no network");
-  }
-  OpenModel open = open_model(options.model);
-  // What is exported is not run here: its mistakes would be found by whoever runs it.
-  if (open.decoder) open.decoder->decode(torch::zeros(open.card.sample_shape).unsqueeze(0));
-  // Guided as the solver was made to be, unless told otherwise.
-  if (open.guidance.is_zero() && options.model.guidance.empty() &&
-      options.model.guidance_scale.empty() && SolverName::parse(options.solver).is_file()) {
-    open.guidance = read_solver_file(options.solver).field.guidance;
-  }
-  SolverFile file = solvers_to_export(options, open.field(), true);
-  file.field = open.field();
-  ScriptSamplerOptions script;
-  script.guidance = open.guidance;
-  for (const auto& condition : open.card.conditions) {
-    if (condition.has_null()) script.null_conditions[condition.name] = null_value(condition);
-  }
-  return script_sampler(file, *open.network, open.card, script, open.decoder.get());
-}
+namespace {
 
 std::string export_text(const ExportCommandOptions& options, const ExportTarget& target) {
   if (target.needs_model) return torchscript_bytes(options);
@@ -178,9 +148,6 @@ void run_export(const ExportCommandOptions& options) {
 
 void add_export_command(CLI::App& app) {
   auto options = std::make_shared<ExportCommandOptions>();
-  options->model.model.clear();
-  options->model.device = "cpu";
-  options->model.trial = NetworkTrial::insist;
   std::vector<std::string> targets;
   for (const auto& target : export_targets()) targets.push_back(target.name);
   auto* command = app.add_subcommand(
@@ -202,15 +169,14 @@ void add_export_command(CLI::App& app) {
   command->add_option("--digits", options->digits, "significant digits in tables, 1 to 17")
       ->capture_default_str();
   add_path_options(*command, options->schedule, options->prediction);
-  ModelOptions& model = options->model;
-  command->add_option("--model", model.model, "the model's card, for --to torchscript");
-  command->add_option("--guidance", model.guidance,
+  command->add_option("--model", options->model, "the model's card, for --to torchscript");
+  command->add_option("--guidance", options->guidance,
                       "guidance w of the TorchScript file; default: what the solver was made for; "
                       "a range such as 0-4 is an argument of the module");
-  command->add_option("--guidance-scale", model.guidance_scale, "the same as 1 + w");
-  command->add_option("--guidance-interval", model.guidance_interval,
+  command->add_option("--guidance-scale", options->guidance_scale, "the same as 1 + w");
+  command->add_option("--guidance-interval", options->guidance_interval,
                       "FROM,TO in t: outside, w = 0 and the unconditional pass is skipped");
-  command->add_option("--dtype", model.dtype, "precision of the TorchScript file's network")
+  command->add_option("--dtype", options->dtype, "precision of the TorchScript file's network")
       ->capture_default_str();
   command->add_option("-o,--output", options->output,
                       "the file to write, or the folder of --to diffusers; texts are printed where "

@@ -9,8 +9,8 @@
 #include "bespoke/base/text.h"
 #include "bespoke/solver/imported_solver.h"
 #include "bespoke/solver/learned_solver.h"
-#include "commands/commands.h"
-#include "options/model_options.h"
+#include "commands/plain_commands.h"
+#include "options/path_options.h"
 #include "runs/checkpoint_file.h"
 
 namespace bespoke {

@@ -74,8 +74,8 @@ void check_infill(const InfillCommandOptions& options, const OpenModel& open) {
   if (options.seed < 0) throw usage_error("--seed must not be negative, found {}", options.seed);
   if (!open.encoder) {
     throw usage_error(
-        "{} fills no gaps: its card has no encoder; train one with 'bespoke train "
-        "--infill'",
+        "{} fills no gaps: its card has no encoder; train one with "
+        "'bespoke-train transformer --infill'",
         open.name);
   }
   if (open.guidance.range) throw usage_error("--guidance must be one weight here, not a range");

@@ -23,7 +23,7 @@
 #include "options/number_checks.h"
 #include "options/samples_options.h"
 #include "options/space_options.h"
-#include "runs/invocation.h"
+#include "program/invocation.h"
 #include "runs/sample_output.h"
 
 namespace bespoke {
@@ -118,7 +118,6 @@ Draw draw_learning(const SampleCommandOptions& options, const OpenModel& open,
 }
 
 void check_learning(const SampleCommandOptions& options) {
-  const SolverOptions& solver = options.drawing.solver;
   if (!options.learns()) {
     if (options.learn_from != LearningOptions().samples) {
       throw usage_error("--learn-from goes with --solver learn, found --solver {}",
@@ -127,12 +126,6 @@ void check_learning(const SampleCommandOptions& options) {
     return;
   }
   check_nfe(options.drawing.nfe > 0 ? options.drawing.nfe : LearningOptions().nfe);
-  if (!solver.grid.empty() || !solver.via.empty() || solver.sigma_0 != SolverOptions().sigma_0 ||
-      solver.lower_order_final) {
-    throw usage_error(
-        "--solver learn finds times and coefficients by itself; leave out --grid, --via, --sigma0 "
-        "and --lower-order-final");
-  }
 }
 
 Draw draw(const SampleCommandOptions& options, const OpenModel& open, const ChosenSamples& chosen) {

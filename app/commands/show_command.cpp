@@ -3,10 +3,10 @@
 
 #include <memory>
 
-#include "bespoke/report/solver_drawing.h"
-#include "bespoke/report/table.h"
+#include "bespoke/base/table.h"
+#include "bespoke/solver/solver_drawing.h"
 #include "bespoke/solver/solver_file.h"
-#include "commands/commands.h"
+#include "commands/plain_commands.h"
 #include "options/format_options.h"
 
 namespace bespoke {

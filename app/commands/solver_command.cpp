@@ -7,8 +7,9 @@
 #include "bespoke/base/message.h"
 #include "bespoke/base/text.h"
 #include "bespoke/solver/solver_file.h"
-#include "commands/commands.h"
-#include "options/model_options.h"
+#include "commands/plain_commands.h"
+#include "options/path_options.h"
+#include "options/retired_options.h"
 #include "options/solver_options.h"
 
 namespace bespoke {
@@ -21,7 +22,6 @@ struct SolverCommandOptions {
   std::string name, output;
   std::string schedule, prediction;  // fm-ot and velocity unless a file says otherwise
   std::string nfe;
-  SolverOptions solver;
 };
 
 // What the solver is for: a file says it itself.
@@ -42,7 +42,7 @@ SolverFile resolve_all(const SolverCommandOptions& options) {
   SolverFile all;
   for (const int64_t nfe : parse_integer_list(options.nfe.empty() ? "0" : options.nfe, "--nfe")) {
     if (!options.nfe.empty()) check_nfe(nfe);
-    SolverFile one = resolve(options.name, static_cast<int>(nfe), field, options.solver);
+    SolverFile one = resolve(options.name, static_cast<int>(nfe), field);
     if (all.solvers.empty()) {
       all = std::move(one);
     } else {
@@ -73,8 +73,8 @@ void add_solver_command(CLI::App& app) {
       "solver",
       "Print a solver's Non-Stationary coefficients, or write them as a .solver.json.\n\n"
       "Examples:\n  bespoke solver midpoint --nfe 8\n"
-      "  bespoke solver dpm++2m --nfe 10 --schedule vp --grid uniform-lambda -o dpm.solver.json\n"
-      "  bespoke solver rk4 --nfe 8 --via cosine\n"
+      "  bespoke solver dpm++2m/uniform-lambda --nfe 10 --schedule vp -o dpm.solver.json\n"
+      "  bespoke solver rk4@cosine --nfe 8\n"
       "  bespoke solver tableau:mine.json --nfe 9\n"
       "  bespoke solver run/bns.solver.json --nfe 6 -o six.solver.json     one of several");
   command
@@ -87,7 +87,7 @@ void add_solver_command(CLI::App& app) {
                       "model evaluations to spend, 1 to 10000, or a list such as 4-8, all in one "
                       "file; default 8, or the only solver of a file");
   add_path_options(*command, options->schedule, options->prediction);
-  options->solver.add_to(*command);
+  add_retired_solver_options(*command);
   command->add_option("-o,--output", options->output, "write to this file instead of printing");
   command->callback([options] { run_solver(*options); });
 }

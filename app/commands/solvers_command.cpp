@@ -3,10 +3,10 @@
 
 #include <memory>
 
-#include "bespoke/report/table.h"
+#include "bespoke/base/table.h"
 #include "bespoke/solver/catalogue.h"
 #include "bespoke/solver/grid.h"
-#include "commands/commands.h"
+#include "commands/plain_commands.h"
 #include "options/format_options.h"
 
 namespace bespoke {
@@ -47,7 +47,7 @@ void add_solvers_command(CLI::App& app) {
       "List every solver by name: family, order, evaluations per step, place in the taxonomy.\n\n"
       "Examples:\n  bespoke solvers\n  bespoke solvers --format json\n"
       "  bespoke solvers --grids                    the grids they run on");
-  command->add_flag("--grids", *grids, "list the grids instead, which --grid names");
+  command->add_flag("--grids", *grids, "list the grids instead, GRID in NAME/GRID");
   add_format_option(*command, *format);
   command->callback([format, grids] {
     const TableFormat as = parse_table_format(*format);

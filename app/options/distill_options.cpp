@@ -9,6 +9,7 @@
 #include "bespoke/recipe/error_mask.h"
 #include "bespoke/solver/named_solver.h"
 #include "options/number_checks.h"
+#include "options/retired_options.h"
 #include "options/solver_options.h"
 #include "options/space_options.h"
 
@@ -49,9 +50,10 @@ void DistillCommandOptions::add_to(CLI::App& command) {
                      "folder made by 'bespoke pairs'; default: made now, in memory, for adam in "
                      "the run's folder");
   command
-      .add_option("--samples", samples,
-                  "samples of the model to learn from, where they are made now in memory; default "
-                  "96, or as many as --calls pays for")
+      .add_option(
+          "--samples", samples,
+          "samples of the model to learn from, the first of --pairs or made now; default all "
+          "of --pairs, otherwise 96, or as many as --calls pays for")
       ->check(positive_number());
   command.add_option("--tolerance", tolerance,
                      "of the reference, where pairs are made now; default 1e-5 up to 12 NFE, 3e-6 "
@@ -94,12 +96,10 @@ void DistillCommandOptions::add_to(CLI::App& command) {
       "--direct", direct,
       "settings of auto and direct, KEY=VALUE,...: judges, remembered, "
       "smoothing, damping, attempts, difference, time_difference (docs/distillation.md)");
-  command.add_option("--adam-decay", adam_decay, "polynomial (rate 5e-4) or cosine (rate 1e-4)")
-      ->capture_default_str();
-  command
-      .add_option("--sigma0", sigma_0,
-                  "sigma_0 preconditioning of the start, a number or auto, which tries a few")
-      ->capture_default_str();
+  add_retired_option(command, "--adam-decay",
+                     "adam's rate decays as published: 5e-4, polynomially");
+  add_retired_option(command, "--sigma0",
+                     "write the preconditioning in the start's name: --init midpoint@sigma0=2");
   command
       .add_option("--iterations", iterations,
                   "at most; default 24 (auto, which mostly ends by itself before), 6 (direct) or "
@@ -115,8 +115,8 @@ void DistillCommandOptions::add_to(CLI::App& command) {
                   "calls of the model to spend on each solver at most, counted per sample and all "
                   "in: its own samples, fits, training and measurements; default any")
       ->check(positive_number());
-  command.add_option("--max-pairs", most_pairs, "use only the first training pairs")
-      ->check(positive_number());
+  add_retired_option(command, "--max-pairs",
+                     "write --samples, the first training pairs of --pairs");
   command
       .add_option("--match", match,
                   "what solvers are to have in common with the model's samples: samples (each "
@@ -135,7 +135,7 @@ void DistillCommandOptions::add_to(CLI::App& command) {
                   "of the mean log error of samples beside the statistics; default 2 for both, "
                   "0.3 for distribution, in parts of the distance to be gained")
       ->check(CLI::PositiveNumber);
-  command.add_option("--seed", seed, "of adam's batches")->capture_default_str();
+  add_retired_option(command, "--seed", "leave it out; a run is the same each time");
   command.add_flag("--resume", resume, "go on with the run in the folder");
   model.add_to(command);
   model.add_utterances_to(command);
@@ -182,44 +182,14 @@ void DistillCommandOptions::check_numbers() const {
   if (!pairs.empty() && tolerance) {
     throw usage_error("--pairs brings its own tolerance; leave out --tolerance");
   }
-  if (pairs.empty() && method != to_string(Method::adam) && most_pairs > 0) {
-    throw usage_error("--max-pairs goes with --pairs; give --samples instead");
-  }
   if (most_forwards > 0 && tolerance) {
     throw usage_error(
         "--calls decides how its samples are drawn; leave out --tolerance, or make samples with "
         "'bespoke pairs' and give --pairs");
   }
-  if (seed < 0) throw usage_error("--seed must not be negative, found {}", seed);
 }
 
 namespace {
-
-std::vector<double> sigma_0_values(const std::string& text) {
-  if (text == kAuto) return {1, 0.5, 2, 5};
-  const double value = parse_number(text, "--sigma0");
-  if (!(value > 0)) throw usage_error("--sigma0 must be positive, found {}", text);
-  return {value};
-}
-
-// Each name under each sigma_0. With several values preconditioning, a change of schedule itself,
-// takes the place of another; a single one beside another is a contradiction.
-std::vector<SolverName> preconditioned(const std::vector<std::string>& texts,
-                                       const std::vector<double>& sigma_0s, bool contradiction) {
-  std::vector<SolverName> names;
-  for (const auto& text : texts) {
-    const SolverName name = SolverName::parse(text);
-    for (const double sigma_0 : sigma_0s) {
-      names.push_back(name);
-      if (sigma_0 == 1 || name.is_file()) continue;
-      if (contradiction && sigma_0s.size() == 1 && !name.schedule.empty()) {
-        throw usage_error("{} and --sigma0 are two changes of schedule; give one of them", text);
-      }
-      names.back().schedule = fmt::format("sigma0={}", sigma_0);
-    }
-  }
-  return names;
-}
 
 // Of a file: its solver of as many evaluations, or of the most below, padded.
 NamedSolver start_of(const SolverName& name, int nfe, const FieldDescription& field) {
@@ -236,25 +206,17 @@ NamedSolver start_of(const SolverName& name, int nfe, const FieldDescription& fi
   return {name.file, pad(*nearest, nfe)};
 }
 
-// Those that --init and --sigma0 name: none where they are left to the library.
+// Those that --init names: none where they are left to the library.
 std::vector<NamedSolver> named_starts(const DistillCommandOptions& options, const Family& family,
                                       const FieldDescription& field) {
-  const auto sigma_0s = sigma_0_values(options.sigma_0);
-  const bool automatic = options.init == kAuto;
-  if (automatic && sigma_0s == std::vector<double>{1}) return {};
-  const auto texts =
-      automatic ? plain_starts(family, *field.schedule) : split_solver_names(options.init);
+  if (options.init == kAuto) return {};
   std::vector<NamedSolver> starts;
-  for (const auto& name : preconditioned(texts, sigma_0s, !automatic)) {
-    starts.push_back(start_of(name, family.nfe(), field));
+  for (const auto& text : split_solver_names(options.init)) {
+    starts.push_back(start_of(SolverName::parse(text), family.nfe(), field));
     family.parameters(starts.back().solver);  // refuses what is not in the family
   }
   return starts;
 }
-
-}  // namespace
-
-namespace {
 
 // A solver that guides itself: what it is made of is found by the library.
 void set_network_calls(const DistillCommandOptions& options, const GuidanceWeight& guidance,
@@ -268,8 +230,8 @@ void set_network_calls(const DistillCommandOptions& options, const GuidanceWeigh
   if (options.family != "bns") {
     throw usage_error("--network-calls is for bns solvers; leave out --family {}", options.family);
   }
-  if (options.init != kAuto || options.sigma_0 != "1") {
-    throw usage_error("--network-calls starts from the fit; leave out --init and --sigma0");
+  if (options.init != kAuto) {
+    throw usage_error("--network-calls starts from the fit; leave out --init");
   }
   result.network_calls = options.network_calls;
   result.constraints = parse_constraints(options);
@@ -321,16 +283,8 @@ ModelDistillOptions distill_options(const DistillCommandOptions& options, const 
   result.method = parse_method(options.method);
   result.iterations = options.iterations;
   result.most_forwards = options.most_forwards;
-  result.seed = static_cast<uint64_t>(options.seed);
   result.match = match_options(options, open, features, decoded);
   result.match_samples = options.match_samples;
-  if (options.adam_decay == "cosine") {
-    result.adam.decay = RateDecay::cosine;
-    result.adam.rate = 1e-4;
-  } else if (options.adam_decay != "polynomial") {
-    throw Error(ErrorKind::usage,
-                unknown_name("decay", options.adam_decay, {"polynomial", "cosine"}));
-  }
   result.direct = parse_direct_options(options.direct);
   if (options.batch > 0) {
     result.direct.batch = result.adam.batch = options.batch;

@@ -21,18 +21,17 @@ struct DistillCommandOptions {
   std::vector<std::string> conditions;  // of the pairs, where they are made here
   std::string nfe;                      // empty: 8, or with --network-calls as many as does best
   int network_calls = 0;                // of a solver that guides itself; 0: an ordinary one
-  std::string family = "bns", init = kAuto, method = kAuto, sigma_0 = "1";
+  std::string family = "bns", init = kAuto, method = kAuto;
   std::string start_scale = "free", times = "free";  // constraints
   std::string direct;                                // KEY=VALUE,...
-  std::string adam_decay = "polynomial", space = "sample";
-  int64_t iterations = 0, batch = 0, most_forwards = 0, most_pairs = 0;
+  std::string space = "sample";
+  int64_t iterations = 0, batch = 0, most_forwards = 0;
   std::optional<double> tolerance;  // of the pairs, where they are made here
-  int64_t samples = 0;              // 0: 96, or as many as --calls pays for
+  int64_t samples = 0;              // 0: all of --pairs; otherwise 96, or what --calls pays for
   std::string match = kAuto;        // what solvers have in common with the model's samples
   FeatureNetworkOptions features;   // whose statistics are matched
   int64_t match_samples = ModelDistillOptions().match_samples;
   double match_weight = 0;
-  int64_t seed = 0;
   bool resume = false;
 
   void add_to(CLI::App& command);

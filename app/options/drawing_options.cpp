@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "options/number_checks.h"
+#include "options/retired_options.h"
 
 namespace bespoke {
 
@@ -23,7 +24,7 @@ void DrawingOptions::add_to(CLI::App& command) {
       ->check(positive_number());
   command.add_option("--tolerance", tolerance, "of the reference, relative and absolute")
       ->capture_default_str();
-  solver.add_to(command);
+  add_retired_solver_options(command, "--solver dpm++2m");
 }
 
 bool DrawingOptions::exactly() const { return name == kReference; }

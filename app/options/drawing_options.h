@@ -1,5 +1,8 @@
 #pragma once
 
+#include <CLI/CLI.hpp>
+#include <string>
+
 #include "options/solver_options.h"
 
 namespace bespoke {
@@ -9,16 +12,13 @@ struct DrawingOptions {
   std::string name = "midpoint";
   int nfe = 0;  // 0: the solver's own, or 8
   double tolerance = 1e-5;
-  SolverOptions solver;
 
   void add_to(CLI::App& command);
 
   // By the reference, the adaptive solver.
   bool exactly() const;
 
-  NsSolver chosen(const FieldDescription& field) const {
-    return resolve(name, nfe, field, solver).at();
-  }
+  NsSolver chosen(const FieldDescription& field) const { return resolve(name, nfe, field).at(); }
 };
 
 }  // namespace bespoke

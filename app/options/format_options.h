@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "bespoke/report/table.h"
+#include "bespoke/base/table.h"
 
 namespace bespoke {
 

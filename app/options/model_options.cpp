@@ -24,6 +24,7 @@
 #include "bespoke/model/mixture.h"
 #include "bespoke/model/network_trial.h"
 #include "options/condition_options.h"
+#include "options/retired_options.h"
 #include "runs/embedded_models.h"
 #include "runs/memory_limit.h"
 #include "runs/team.h"
@@ -34,20 +35,9 @@ using namespace detail;
 
 namespace {
 
-std::string schedule_help() {
-  std::vector<std::string> names;
-  for (const auto& entry : schedule_registry()) names.push_back(entry.name);
-  return fmt::format("noise schedule: {}, or table:FILE; options as vp:B=20,b=0.1",
-                     fmt::join(names, ", "));
-}
-
-std::string prediction_help() {
-  return fmt::format("what the model predicts: {}", fmt::join(prediction_names(), ", "));
-}
-
 Mixture parse_mixture(const Spec& spec) {
-  spec.allow_only(
-      {"dim", "components", "classes", "seed", "spread", "min_deviation", "max_deviation"});
+  spec.allow_only({"dim", "components", "classes", "seed", "spread", "min_deviation",
+                   "max_deviation", "prediction"});
   RandomMixtureOptions options;
   options.dimension = spec.integer("dim", options.dimension);
   options.components = spec.integer("components", options.components);
@@ -61,15 +51,26 @@ Mixture parse_mixture(const Spec& spec) {
   return random_mixture(options);
 }
 
-Mixture load_mixture(const std::string& text) {
-  const std::string prefix = "analytic:";
-  const Spec spec =
-      Spec::parse(text.rfind(prefix, 0) == 0 ? text.substr(prefix.size()) : std::string());
+// An analytic model by name, "analytic:mixture:dim=4,prediction=noise@vp": a mixture of Gaussians,
+// what its field is given as, and the schedule of its path.
+struct AnalyticModel {
+  Mixture mixture;
+  Prediction prediction;
+  SchedulePtr schedule;
+};
+
+AnalyticModel parse_analytic(const std::string& text) {
+  const size_t at = text.find('@');
+  const std::string prefix = "analytic:", head = text.substr(0, at);
+  const Spec spec = Spec::parse(head.rfind(prefix, 0) == 0 ? head.substr(prefix.size()) : "");
   if (spec.name != "mixture") {
     throw usage_error("unknown model '{}'; write analytic:mixture or analytic:mixture:dim=192,...",
                       text);
   }
-  return parse_mixture(spec);
+  const auto prediction = spec.options.find("prediction");
+  return {parse_mixture(spec),
+          parse_prediction(prediction == spec.options.end() ? "velocity" : prediction->second),
+          make_schedule(at == std::string::npos ? "fm-ot" : text.substr(at + 1))};
 }
 
 constexpr char kTf32[] = "tf32";
@@ -99,11 +100,9 @@ void allow_tf32(bool allow) {
 }
 
 void open_analytic(const ModelOptions& options, OpenModel& open) {
-  const Mixture mixture = load_mixture(options.model);
-  const int64_t classes = mixture.class_count();
-  open.model = mixture_model(
-      mixture, make_schedule(options.schedule.empty() ? "fm-ot" : options.schedule),
-      parse_prediction(options.prediction.empty() ? "velocity" : options.prediction), open.dtype);
+  const AnalyticModel analytic = parse_analytic(options.model);
+  const int64_t classes = analytic.mixture.class_count();
+  open.model = mixture_model(analytic.mixture, analytic.schedule, analytic.prediction, open.dtype);
   open.card.name = options.model;
   open.card.format = "analytic";
   open.card.sample_shape = open.model->sample_shape();
@@ -136,12 +135,6 @@ void try_batch(const ModelOptions& options, const OpenModel& open) {
 }
 
 void open_card(const ModelOptions& options, OpenModel& open) {
-  if (!options.schedule.empty() || !options.prediction.empty()) {
-    throw usage_error(
-        "the card {} says the schedule and the prediction; leave out --schedule and "
-        "--prediction",
-        options.model);
-  }
   const auto embedded = embedded_card(options.model);
   open.card = read_model_card(embedded.empty() ? std::filesystem::path(options.model) : embedded);
   open.device = parse_device(options.device);
@@ -287,11 +280,6 @@ torch::Device parse_device(const std::string& name) {
   return torch::Device(torch::kCUDA, static_cast<c10::DeviceIndex>(index));
 }
 
-void add_path_options(CLI::App& command, std::string& schedule, std::string& prediction) {
-  command.add_option("--schedule", schedule, schedule_help() + "; default fm-ot");
-  command.add_option("--prediction", prediction, prediction_help() + "; default velocity");
-}
-
 void ModelOptions::add_to(CLI::App& command) {
   command
       .add_option("--model", model,
@@ -299,12 +287,13 @@ void ModelOptions::add_to(CLI::App& command) {
                       fmt::format("{}", fmt::join(embedded_model_names(), ", ")) +
                       "), or analytic:mixture with options as "
                       "analytic:mixture:dim=192,components=12,classes=0,seed=0,spread=0.6,"
-                      "min_deviation=0.08,max_deviation=0.23")
+                      "min_deviation=0.08,max_deviation=0.23,prediction=velocity@SCHEDULE")
       ->capture_default_str();
-  command.add_option("--schedule", schedule,
-                     schedule_help() + " (analytic models only; default fm-ot)");
-  command.add_option("--prediction", prediction,
-                     prediction_help() + " (analytic models only; default velocity)");
+  add_retired_option(command, "--schedule",
+                     "a card says its own; of an analytic model write --model analytic:mixture@vp");
+  add_retired_option(command, "--prediction",
+                     "a card says its own; of an analytic model write --model "
+                     "analytic:mixture:prediction=noise");
   command.add_option("--guidance", guidance,
                      "classifier-free guidance w, u = (1+w) u(x|y) - w u(x); default 0, unguided; "
                      "a range such as 0-4, where each sample has a w of its own, spread evenly; "

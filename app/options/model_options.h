@@ -27,7 +27,6 @@ enum class NetworkTrial {
 // The options of every command that runs a model.
 struct ModelOptions {
   std::string model = "analytic:mixture";
-  std::string schedule, prediction;  // of an analytic model; a card says its own
   std::string dtype = "fp32";
   std::string device = "auto";
   std::string guidance, guidance_scale;  // two ways to say one thing
@@ -89,8 +88,5 @@ torch::Device parse_device(const std::string& name);
 
 // The model with the guidance asked for, given these conditions.
 ModelPtr guided(const OpenModel& open, const Conditions& conditions);
-
-// --schedule and --prediction alone, for commands that build solvers without a model.
-void add_path_options(CLI::App& command, std::string& schedule, std::string& prediction);
 
 }  // namespace bespoke

@@ -1,57 +1,18 @@
 #include "options/solver_options.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <set>
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/message.h"
 #include "bespoke/solver/field_differences.h"
-#include "bespoke/solver/grid.h"
 
 namespace bespoke {
 
 const char kSolverNames[] =
-    "NAME[/GRID][@SCHEDULE] (bespoke solvers; @ runs it in the coordinates of another schedule, or "
-    "@sigma0=2) or a .solver.json";
-
-void SolverOptions::add_to(CLI::App& command) {
-  std::vector<std::string> grids;
-  for (const auto& entry : grid_registry()) grids.push_back(entry.name);
-  command.add_option("--grid", grid,
-                     fmt::format("where steps begin and end, for names without /GRID: {}; options "
-                                 "as karras:rho=7 or uniform-t:end=0.999, times as custom:0,0.5,1",
-                                 fmt::join(grids, ", ")));
-  command.add_option("--via", via,
-                     "run the method in the coordinates of this schedule, for names without "
-                     "@SCHEDULE");
-  command.add_option("--sigma0", sigma_0, "sigma_0 preconditioning; 1 is none")
-      ->capture_default_str();
-  command.add_flag("--lower-order-final", lower_order_final,
-                   "let multistep exponential methods fall to order one towards the end");
-}
-
-SolverName completed(const std::string& text, const SolverOptions& options) {
-  SolverName name = SolverName::parse(text);
-  if (name.is_file()) {
-    if (!options.grid.empty() || !options.via.empty() || options.sigma_0 != 1 ||
-        options.lower_order_final) {
-      throw usage_error(
-          "{} is a finished solver; leave out --grid, --via, --sigma0 and --lower-order-final",
-          text);
-    }
-    return name;
-  }
-  if (name.grid.empty()) name.grid = options.grid;
-  if (options.sigma_0 != 1 && (!options.via.empty() || !name.schedule.empty())) {
-    throw usage_error("{} and --sigma0 are two changes of schedule; give one of them",
-                      options.via.empty() ? "@" + name.schedule : "--via");
-  }
-  if (name.schedule.empty()) name.schedule = options.via;
-  if (options.sigma_0 != 1) name.schedule = fmt::format("sigma0={}", options.sigma_0);
-  return name;
-}
+    "NAME[+lower-order-final][/GRID][@SCHEDULE] (bespoke solvers; @ runs it in the coordinates of "
+    "another schedule, or @sigma0=2) or a .solver.json";
 
 namespace {
 
@@ -73,14 +34,13 @@ SolverFile finished(const std::string& path, const FieldDescription& field) {
   return file;
 }
 
-SolverFile resolve(const std::string& text, int nfe, const FieldDescription& field,
-                   const SolverOptions& options) {
+SolverFile resolve(const std::string& text, int nfe, const FieldDescription& field) {
   constexpr int kDefaultNfe = 8;
-  const SolverName name = completed(text, options);
+  const SolverName name = SolverName::parse(text);
   if (!name.is_file() && nfe == 0) nfe = kDefaultNfe;
   SolverFile file;
   try {
-    file = resolve_solver(name, nfe, field, options.lower_order_final);
+    file = resolve_solver(name, nfe, field);
   } catch (const Error& error) {
     if (!name.is_file() || error.kind() != ErrorKind::usage) throw;
     throw usage_error("{} with --nfe", error.what());

@@ -13,9 +13,9 @@
 #include "bespoke/version.h"
 #include "options/solver_options.h"
 #include "options/space_options.h"
+#include "program/invocation.h"
 #include "runs/compare_tables.h"
 #include "runs/distill_run.h"
-#include "runs/invocation.h"
 
 namespace bespoke {
 

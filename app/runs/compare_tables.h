@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "bespoke/base/table.h"
 #include "bespoke/measure/compare.h"
-#include "bespoke/report/table.h"
 
 namespace bespoke {
 

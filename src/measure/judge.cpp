@@ -42,8 +42,7 @@ Judge::Judge(const std::filesystem::path& folder, torch::Device device)
   const auto path = folder / kJudgeFile;
   const std::string source = path.string();
   if (!is_file(path)) {
-    throw bad_input("{} is not there; give the folder of a 'bespoke train --network classifier'",
-                    source);
+    throw bad_input("{} is not there; give the folder of a 'bespoke-train classifier'", source);
   }
   read_checked(source, [&] {
     const nlohmann::json json = parse_json(read_text_file(path), source, "it is written by train");

@@ -194,9 +194,9 @@ std::vector<double> log_alphas(const std::vector<double>& alphas_cumprod) {
 
 // Discrete diffusion: log alpha is linear between s = i / N and s = (i + 1) / N, with s = 1 - t.
 // Towards a last level without signal alpha itself is.
-class Table : public VariancePreserving {
+class NoiseTable : public VariancePreserving {
  public:
-  explicit Table(const std::vector<double>& alphas_cumprod)
+  explicit NoiseTable(const std::vector<double>& alphas_cumprod)
       : alphas_cumprod_(alphas_cumprod), log_alphas_(log_alphas(alphas_cumprod)) {}
 
   std::string name() const override { return "table"; }
@@ -248,11 +248,11 @@ class Table : public VariancePreserving {
 };
 
 // A table that remembers the formula it came from.
-class NamedTable : public Table {
+class NamedNoiseTable : public NoiseTable {
  public:
-  NamedTable(std::string name, std::vector<std::pair<std::string, double>> parameters,
-             const std::vector<double>& alphas_cumprod)
-      : Table(alphas_cumprod), name_(std::move(name)), parameters_(std::move(parameters)) {}
+  NamedNoiseTable(std::string name, std::vector<std::pair<std::string, double>> parameters,
+                  const std::vector<double>& alphas_cumprod)
+      : NoiseTable(alphas_cumprod), name_(std::move(name)), parameters_(std::move(parameters)) {}
   std::string name() const override { return name_; }
   nlohmann::json describe() const override { return Schedule::describe(); }
 
@@ -386,7 +386,7 @@ SchedulePtr named_table(const char* name, const Parameters& p, const std::vector
   if (zero != 0 && zero != 1) {
     throw bad_input("{}: {} is 0 or 1, found {}", name, kZeroTerminalSnr, zero);
   }
-  return std::make_shared<NamedTable>(
+  return std::make_shared<NamedNoiseTable>(
       name, std::vector<std::pair<std::string, double>>(p.begin(), p.end()),
       zero == 1 ? with_zero_terminal_snr(products) : products);
 }
@@ -497,7 +497,7 @@ SchedulePtr ve_schedule(double sigma_min, double sigma_max) {
 }
 SchedulePtr ve_power_schedule(double base) { return std::make_shared<VePower>(base); }
 SchedulePtr table_schedule(const std::vector<double>& alphas_cumprod) {
-  return std::make_shared<Table>(alphas_cumprod);
+  return std::make_shared<NoiseTable>(alphas_cumprod);
 }
 std::vector<double> with_zero_terminal_snr(std::vector<double> alphas_cumprod) {
   if (alphas_cumprod.size() < 2) return alphas_cumprod;

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "started_together.h"
+#include "../base/started_together.h"
 
 namespace bespoke {
 

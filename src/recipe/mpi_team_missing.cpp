@@ -1,8 +1,8 @@
 #include <cstdlib>
 
+#include "../base/started_together.h"
 #include "bespoke/base/error.h"
 #include "bespoke/recipe/mpi_team.h"
-#include "started_together.h"
 
 namespace bespoke {
 

@@ -344,7 +344,7 @@ static NsSolver build_solver(const CatalogueEntry& entry, const SolverRequest& r
                       entry.name, request.nfe, nearest_nfe(entry, request.nfe));
   }
   if (request.lower_order_final && !entry.can_lower_order) {
-    throw usage_error("{} has no order to lower at the end; leave lower_order_final out",
+    throw usage_error("{} has no order to lower at the end; leave +lower-order-final out",
                       entry.name);
   }
   const Schedule& schedule = *request.schedule;

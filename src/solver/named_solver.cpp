@@ -1,5 +1,7 @@
 #include "bespoke/solver/named_solver.h"
 
+#include <cstring>
+
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
 #include "bespoke/base/json_checks.h"
@@ -18,6 +20,7 @@ constexpr char kFileSuffix[] = ".json";
 constexpr char kTableauPrefix[] = "tableau:";
 constexpr char kMultistepPrefix[] = "multistep:";
 constexpr char kSigma0Prefix[] = "sigma0=";
+constexpr char kLowerOrderFinal[] = "+lower-order-final";
 
 bool starts_with(const std::string& text, const std::string& prefix) {
   return text.rfind(prefix, 0) == 0;
@@ -27,10 +30,13 @@ bool is_custom(const std::string& text) {
   return starts_with(text, kTableauPrefix) || starts_with(text, kMultistepPrefix);
 }
 
-bool is_file_name(const std::string& text) {
-  const std::string suffix = kFileSuffix;
-  return !is_custom(text) && text.size() > suffix.size() &&
+bool ends_with(const std::string& text, const std::string& suffix) {
+  return text.size() > suffix.size() &&
          text.compare(text.size() - suffix.size(), suffix.size(), suffix) == 0;
+}
+
+bool is_file_name(const std::string& text) {
+  return !is_custom(text) && ends_with(text, kFileSuffix);
 }
 
 // Where the grid begins in NAME/GRID. The path of a user's own file may have slashes too.
@@ -114,12 +120,17 @@ SolverName SolverName::parse(const std::string& text) {
     name.grid = head.substr(slash + 1);
     if (name.grid.empty()) throw usage_error("'{}' names no grid after its /", text);
   }
+  if (ends_with(name.method, kLowerOrderFinal)) {
+    name.lower_order_final = true;
+    name.method.resize(name.method.size() - std::strlen(kLowerOrderFinal));
+  }
   return name;
 }
 
 std::string to_string(const SolverName& name) {
   if (name.is_file()) return name.file;
-  return name.method + (name.grid.empty() ? "" : "/" + name.grid) +
+  return name.method + (name.lower_order_final ? kLowerOrderFinal : "") +
+         (name.grid.empty() ? "" : "/" + name.grid) +
          (name.schedule.empty() ? "" : "@" + name.schedule);
 }
 
@@ -157,21 +168,20 @@ SolverFile read_finished(const std::string& path, const FieldDescription& field)
   return file;
 }
 
-SolverFile resolve_solver(const SolverName& name, int nfe, const FieldDescription& field,
-                          bool lower_order_final) {
+SolverFile resolve_solver(const SolverName& name, int nfe, const FieldDescription& field) {
   if (name.is_file()) return choose_finished(name.file, nfe, field);
   const CatalogueEntry entry = entry_of(name);
-  const SolverRequest request = {nfe, field.schedule, name.grid, lower_order_final};
+  const SolverRequest request = {nfe, field.schedule, name.grid, name.lower_order_final};
   const SchedulePtr via = coordinates(name.schedule, field.schedule);
   SolverFile file;
   file.put({via ? make_solver_via(entry, request, via) : make_solver(entry, request)});
-  file.name = to_string(name) + (lower_order_final ? "+lower-order-final" : "");
+  file.name = to_string(name);
   file.field = field;
   file.provenance = {{"made_by", kMadeByCatalogue},
                      {"solver", name.method},
                      {"grid", name.grid.empty() ? entry.default_grid : name.grid}};
   if (!name.schedule.empty()) file.provenance["coordinates"] = name.schedule;
-  if (lower_order_final) file.provenance["lower_order_final"] = true;
+  if (name.lower_order_final) file.provenance["lower_order_final"] = true;
   return file;
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 #include <string>
 
 #include "bespoke/base/file.h"
@@ -20,12 +21,20 @@ struct Outcome {
   std::string out, err;
 };
 
+// The program that has a command, for a shell: the first word of `arguments` says which.
+inline std::string program_for(const std::string& arguments) {
+  static const std::set<std::string> training = {"transformer", "unet",       "autoencoder",
+                                                 "audio-codec", "classifier", "progressive"};
+  const bool trains = training.count(arguments.substr(0, arguments.find(' '))) > 0;
+  return trains ? "'" BESPOKE_TRAIN_BINARY "' " : "'" BESPOKE_BINARY "' ";
+}
+
 // Runs the program in a folder of the test's own, with a cache of the test's own.
 class CommandLine : public ::testing::Test {
  protected:
   Outcome run(const std::string& arguments) const {
     const std::string command = "cd '" + folder_.string() + "' && XDG_CACHE_HOME='" +
-                                (folder_ / "cache").string() + "' '" BESPOKE_BINARY "' " +
+                                (folder_ / "cache").string() + "' " + program_for(arguments) +
                                 arguments + " >out.txt 2>err.txt";
     const int status = std::system(command.c_str());
     return {WEXITSTATUS(status), detail::read_file(folder_ / "out.txt"),
@@ -61,7 +70,7 @@ class CommandLine : public ::testing::Test {
   Outcome signal_when(const std::string& signal, const std::string& condition,
                       const std::string& arguments) const {
     const std::string command =
-        "cd '" + folder_.string() + "' && { '" BESPOKE_BINARY "' " + arguments +
+        "cd '" + folder_.string() + "' && { " + program_for(arguments) + arguments +
         " >out.txt 2>err.txt & } && pid=$! && " + "while kill -0 $pid 2>/dev/null && ! " +
         condition + "; do sleep 0.01; done; kill -" + signal + " $pid 2>/dev/null; wait $pid";
     const int status = std::system(command.c_str());

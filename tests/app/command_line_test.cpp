@@ -124,7 +124,7 @@ TEST_F(CommandLine, ReadsOnlyFilesThatEnd) {
   ASSERT_EQ(::symlink("loop", (folder_ / "loop").c_str()), 0);
   const std::string overlong(5000, 'n');
   for (const auto& path : std::vector<std::string>{"/dev/zero", "pipe", "loop", ".", overlong}) {
-    for (const std::string command : {"show ", "check ", "train -o x --data "}) {
+    for (const std::string command : {"show ", "check "}) {
       const Outcome outcome = run(command + path);
       EXPECT_EQ(outcome.code, 3) << command << path.substr(0, 20) << outcome.err;
       EXPECT_LE(outcome.err.size(), 301u) << outcome.err;
@@ -145,7 +145,7 @@ TEST_F(CommandLine, NumbersAreTakenAsTheyAreOrRefused) {
   expect_failure("pairs --tolerance inf -o x", 2, "must be finite");
   expect_failure("pairs --seed 9223372036854775807 -o x", 2, "give a --validation-seed");
   expect_failure("pairs --seed -9223372036854775809 -o x", 2, "too large");
-  for (const char* name : {"--iterations", "--train-batch", "--calls", "--max-pairs"}) {
+  for (const char* name : {"--iterations", "--train-batch", "--calls", "--samples"}) {
     expect_failure(std::string("distill --nfe 4 -o x ") + name + " 0", 2, name);
   }
   EXPECT_FALSE(fs::exists(folder_ / "x"));
@@ -155,7 +155,7 @@ TEST_F(CommandLine, NumbersAreTakenAsTheyAreOrRefused) {
 
 TEST_F(CommandLine, HelpShowsExamplesAndSucceeds) {
   const std::string introduction = run("--help").out;
-  EXPECT_NE(introduction.find("Examples:"), std::string::npos);
+  EXPECT_LE(std::count(introduction.begin(), introduction.end(), '\n'), 30) << "one screen";
   const std::vector<std::string> commands = commands_in(introduction);
   EXPECT_GE(commands.size(), 10u) << introduction;
   for (const std::string& command : commands) {
@@ -164,6 +164,36 @@ TEST_F(CommandLine, HelpShowsExamplesAndSucceeds) {
     EXPECT_NE(outcome.out.find("Examples:"), std::string::npos) << command;
   }
   EXPECT_EQ(run("--version").out.rfind("bespoke ", 0), 0u);
+}
+
+TEST_F(CommandLine, TrainingIsAProgramOfItsOwn) {
+  expect_failure("train --data photos -o x", 2, "write 'bespoke-train transformer'");
+  expect_failure("progressive --model m.json -o x", 2, "write 'bespoke-train progressive'");
+  const std::string help = run_shell("'" BESPOKE_TRAIN_BINARY "' --help");
+  const std::vector<std::string> commands = commands_in(help);
+  EXPECT_EQ(commands.size(), 6u) << help;
+  for (const std::string& command : commands) {
+    const Outcome outcome = run(command + " --help");
+    EXPECT_EQ(outcome.code, 0) << command;
+    EXPECT_NE(outcome.out.find("Examples:"), std::string::npos) << command;
+  }
+  EXPECT_EQ(run_shell("'" BESPOKE_TRAIN_BINARY "' --version").rfind("bespoke-train ", 0), 0u);
+}
+
+// To load it takes a second. The dynamic linker says what it loads for these commands.
+TEST_F(CommandLine, WhatNeedsNoLibTorchDoesNotLoadIt) {
+  ASSERT_EQ(run("solver euler --nfe 4 -o e.solver.json").code, 0);
+  const auto libraries = [&](const std::string& command) {
+    return run_shell("cd '" + folder_.string() + "' && LD_DEBUG=files '" BESPOKE_BINARY "' " +
+                     command + " 2>&1 >/dev/null | grep -c 'file=libtorch' || true");
+  };
+  for (const std::string command :
+       {"--help", "solvers", "solver rk4 --nfe 8", "show e.solver.json", "solvers --help",
+        "import --times 0,0.5,1 --method euler", "export e.solver.json --to c",
+        "export e.solver.json --to latex", "comprae", "train"}) {
+    EXPECT_EQ(libraries(command), "0\n") << command;
+  }
+  EXPECT_NE(libraries("sample --help"), "0\n") << "the test no longer sees what is loaded";
 }
 
 TEST_F(CommandLine, ListsTheCatalogueInEveryFormat) {
@@ -196,14 +226,13 @@ TEST_F(CommandLine, WritesShowsAndRunsASolverFile) {
   const Outcome shown = run("show d.solver.json");
   EXPECT_EQ(shown.code, 0);
   EXPECT_NE(shown.out.find("dpm++2m: 6 NFE, 34 free parameters"), std::string::npos) << shown.out;
-  const std::string model =
-      "--model analytic:mixture:dim=4 --schedule vp --prediction noise --count 3 ";
+  const std::string model = "--model analytic:mixture:dim=4,prediction=noise@vp --count 3 ";
   ASSERT_EQ(run("sample --solver d.solver.json " + model + "-o a").code, 0);
   ASSERT_EQ(run("sample --solver dpm++2m --nfe 6 " + model + "-o b").code, 0);
   const auto from_file = read_safetensors(folder_ / "a/samples.safetensors").tensors.at("samples");
   const auto by_name = read_safetensors(folder_ / "b/samples.safetensors").tensors.at("samples");
   EXPECT_TRUE(torch::equal(from_file, by_name));
-  expect_failure("sample --solver d.solver.json --schedule cosine -o c", 3,
+  expect_failure("sample --solver d.solver.json --model analytic:mixture@cosine -o c", 3,
                  "was made for the schedule");
   expect_failure("sample --solver d.solver.json --nfe 8 " + model + "-o c", 3, "it has 6");
 }
@@ -217,17 +246,17 @@ TEST_F(CommandLine, WarnsWhereASolverWasMadeForAnotherField) {
   const std::string warning =
       "bespoke: warning: d.solver.json was made for data prediction, this model has noise "
       "prediction\n";
-  const std::string model = " --model analytic:mixture:dim=4 --schedule vp --prediction ";
+  const std::string model = " --model analytic:mixture:dim=4,prediction=";
   for (const std::string command :
        {"sample --solver d.solver.json --count 2 -o s", "compare --solvers d.solver.json --count 2",
         "distill --nfe 4-5 --samples 16 --method direct --iterations 1 --init d.solver.json -o "
         "run"}) {
-    const Outcome other = run(command + model + "noise");
+    const Outcome other = run(command + model + "noise@vp");
     EXPECT_EQ(other.code, 0) << other.err;
     EXPECT_EQ(other.err.find(warning), other.err.rfind("bespoke: warning")) << other.err;
     EXPECT_NE(other.err.find(warning), std::string::npos) << command << other.err;
   }
-  EXPECT_EQ(run("sample --solver d.solver.json --count 2 -o t" + model + "data").err, "");
+  EXPECT_EQ(run("sample --solver d.solver.json --count 2 -o t" + model + "data@vp").err, "");
 }
 
 TEST_F(CommandLine, ChoosesAmongTheSolversOfAFile) {
@@ -243,7 +272,7 @@ TEST_F(CommandLine, ChoosesAmongTheSolversOfAFile) {
   EXPECT_NE(one.out.find("euler: 6 NFE, 34 free parameters"), std::string::npos) << one.out;
   expect_failure("show e.solver.json --nfe 5", 3, "it has 2, 4, 6, 8");
 
-  const std::string model = "--model analytic:mixture:dim=4 --schedule vp --count 3 ";
+  const std::string model = "--model analytic:mixture:dim=4@vp --count 3 ";
   ASSERT_EQ(run("sample --solver e.solver.json --nfe 6 " + model + "-o a").code, 0);
   ASSERT_EQ(run("sample --solver euler --nfe 6 " + model + "-o b").code, 0);
   EXPECT_TRUE(
@@ -354,7 +383,7 @@ TEST_F(CommandLine, UsageErrorsSuggestTheFix) {
   expect_failure("solver mipoint", 2, "did you mean 'midpoint'?");
   expect_failure("solver heun --nfe 7", 2, "6 or 8");
   expect_failure("solver euler --schedule vpp", 2, "did you mean 'vp'?");
-  expect_failure("solver euler --grid karas", 2, "did you mean 'karras'?");
+  expect_failure("solver euler/karas", 2, "did you mean 'karras'?");
   expect_failure("solver euler --prediction nois", 2, "did you mean 'noise'?");
   expect_failure("solver euler --nfe lots", 2, "--nfe");
   expect_failure("compare --nfe 8-4", 2, "4-20+2");
@@ -373,9 +402,9 @@ TEST_F(CommandLine, RefusesValuesOutOfRange) {
   expect_failure("solver euler --nfe 4-8+2,0", 2, "NFE must be from 1 to 10000");
   expect_failure("sample --seed -1 -o x", 2, "--seed must not be negative");
   expect_failure("sample --count -1 -o x", 2, "--count");
-  expect_failure("sample --schedule vp:B=inf -o x", 2, "must be finite");
-  expect_failure("solver euler --grid uniform-lambda:margin=-1", 2, "margin must be positive");
-  expect_failure("solver euler --lower-order-final", 2, "no order to lower");
+  expect_failure("sample --model analytic:mixture@vp:B=inf -o x", 2, "must be finite");
+  expect_failure("solver euler/uniform-lambda:margin=-1", 2, "margin must be positive");
+  expect_failure("solver euler+lower-order-final", 2, "no order to lower");
   write_file_atomically(folder_ / "t.txt", "0.9 0.5 x");
   expect_failure("solver euler --schedule table:t.txt", 3, "entry 2");
 }
@@ -396,11 +425,11 @@ TEST_F(CommandLine, ALimitOfMemoryIsNamedOrKept) {
                                 arguments + " >out.txt 2>err.txt";
     return WEXITSTATUS(std::system(command.c_str()));
   };
-  EXPECT_EQ(limited("-v 600000", "solvers"), 4);
+  EXPECT_EQ(limited("-v 600000", "sample -o x"), 4);
   EXPECT_EQ(read_file(folder_ / "err.txt"),
             "bespoke: memory is limited to 585 MB (ulimit -v), and 1220 MB are needed with "
             "OMP_NUM_THREADS=2, 1060 MB with 1; raise the limit or lower the threads\n");
-  EXPECT_EQ(limited("-d 300000", "solvers"), 4);
+  EXPECT_EQ(limited("-d 300000", "sample -o x"), 4);
   EXPECT_NE(read_file(folder_ / "err.txt").find("(ulimit -d)"), std::string::npos);
   const std::string sample = "sample --solver euler --nfe 2 --count 4 --threads ";
   EXPECT_EQ(limited("-v 2000000", sample + "2 -o out"), 0) << read_file(folder_ / "err.txt");
@@ -448,7 +477,8 @@ TEST_F(CommandLine, AFileContendsAtItsOwnNfe) {
       run("compare --solvers euler,h.solver.json --nfe 4 --count 4 --format json").out);
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[1]["nfe"], 6);
-  expect_failure("sample --solver h.solver.json --grid karras -o x", 2, "finished solver");
+  expect_failure("sample --solver h.solver.json --grid karras -o x", 2,
+                 "write the grid in the solver's name");
 }
 
 TEST_F(CommandLine, BadFilesAreRefusedWithCodeThree) {

@@ -70,7 +70,7 @@ bool has(const Outcome& outcome, const std::string& part) {
 }
 
 TEST_F(CompareCommand, ReportsTellSolversOfOneNameApart) {
-  ASSERT_EQ(run("solver midpoint --nfe 4 --grid karras -o m.solver.json").code, 0);
+  ASSERT_EQ(run("solver midpoint/karras --nfe 4 -o m.solver.json").code, 0);
   ASSERT_EQ(run("solver midpoint --nfe 4 -o same.solver.json").code, 0);
   ASSERT_EQ(run("solver euler --nfe 4 -o e.solver.json").code, 0);
   const Outcome outcome = run(
@@ -253,7 +253,7 @@ TEST_F(CompareCommand, TheCacheKnowsWhatDecidesTheReference) {
   expect_cached("--count 3", false);
   for (const std::string change :
        {"--tolerance 1e-5 --count 3", "--seed 1 --count 3", "--count 4", "--dtype fp64 --count 3",
-        "--dtype tf32 --count 3", "--schedule vp --count 3", "--no-cache --count 3",
+        "--dtype tf32 --count 3", "--model analytic:mixture@vp --count 3", "--no-cache --count 3",
         "--cache other --count 3"}) {
     expect_cached(change, false);
   }

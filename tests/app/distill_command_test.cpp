@@ -135,12 +135,15 @@ TEST_F(DistillCommand, AFullDiskLosesNothingOfTheLog) {
 TEST_F(DistillCommand, DistilsScaleTimeSolversAndPreconditionedStarts) {
   ASSERT_EQ(run(command("--family bst --nfe 4 --iterations 8 --train-batch 64 -o bst")).code, 0);
   EXPECT_GT(summary("bst/nfe-04")["validation_psnr"], summary("bst/nfe-04")["initial_psnr"]);
-  ASSERT_EQ(run(command("--nfe 4 --iterations 8 --sigma0 auto --train-batch 64 -o s")).code, 0);
+  ASSERT_EQ(
+      run(command("--nfe 4 --iterations 8 --init midpoint,midpoint@sigma0=2 --train-batch 64 -o s"))
+          .code,
+      0);
   EXPECT_GT(summary("s/nfe-04")["validation_psnr"], summary("s/nfe-04")["initial_psnr"]);
 }
 
 TEST_F(DistillCommand, StartsFromTheNearestOfTheCatalogue) {
-  const std::string vp = "--model analytic:mixture:dim=12 --schedule vp --prediction noise ";
+  const std::string vp = "--model analytic:mixture:dim=12,prediction=noise@vp ";
   ASSERT_EQ(run("pairs " + vp + "--count 96 --validation 48 -o vp").code, 0);
   const auto best = [&](const std::string& init, const std::string& folder) {
     const auto outcome =
@@ -209,11 +212,13 @@ TEST_F(DistillCommand, RefusesWhatDoesNotFit) {
   expect_failure(command("--direct difference=-1 -o x"), 2, "direct needs");
   expect_failure(command("--samples 0 -o x"), 2, "--samples");
   expect_failure(command("--method fit -o x"), 3, "leave out --pairs");
-  expect_failure("distill " + kMixtureWithClasses + "--max-pairs 9 -o x", 2, "--samples");
+  expect_failure("distill " + kMixtureWithClasses + "--max-pairs 9 -o x", 2, "write --samples");
   expect_failure("distill " + kMixtureWithClasses + "--method fit --family bst -o x", 2,
                  "the fit makes bns solvers");
-  expect_failure(command("--sigma0 -1 -o x"), 2, "must be positive");
-  expect_failure(command("--init euler@vp --sigma0 2 -o x"), 2, "two changes of schedule");
+  expect_failure(command("--init euler@sigma0=-1 -o x"), 2, "must be positive");
+  expect_failure(command("--sigma0 2 -o x"), 2, "--init midpoint@sigma0=2");
+  expect_failure(command("--adam-decay cosine -o x"), 2, "5e-4, polynomially");
+  expect_failure(command("--seed 3 -o x"), 2, "--seed is gone");
   expect_failure(command("--cond class=1 -o x"), 2, "brings its own conditions");
   expect_failure(command("--space decoded -o x"), 2, "decoder");
   expect_failure("distill " + kMixtureWithClasses + "--pairs absent -o x", 3, "absent");
@@ -273,7 +278,7 @@ TEST_F(DistillCommand, KeepsToABudgetOfCalls) {
 
 TEST_F(DistillCommand, WarnsOfFewPairs) {
   const auto outcome =
-      run(command("--nfe 8 --method adam --max-pairs 10 --train-batch 10 --iterations 2 -o x"));
+      run(command("--nfe 8 --method adam --samples 10 --train-batch 10 --iterations 2 -o x"));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.err.find("10 training pairs are few for"), std::string::npos) << outcome.err;
 }

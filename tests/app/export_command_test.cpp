@@ -265,7 +265,7 @@ TEST_F(ExportCommand, SigmasComeBackAsTheSameSolver) {
   expect_done("export mine.solver.json --to sigmas -o mine.sigmas.json");
   expect_done("import mine.sigmas.json -o back.solver.json");
   const std::string sample =
-      "sample --model analytic:mixture:dim=8 --schedule ddpm-linear --prediction noise --nfe 6 "
+      "sample --model analytic:mixture:dim=8,prediction=noise@ddpm-linear --nfe 6 "
       "--count 4 --solver ";
   expect_done(sample + "mine.solver.json -o a");
   expect_done(sample + "back.solver.json -o b");

@@ -40,7 +40,7 @@ class InfillCommand : public CommandLine {
 
   void train_codec() const {
     const Outcome codec =
-        run("train --data data.safetensors --test data.safetensors --network audio-codec "
+        run("audio-codec --data data.safetensors --test data.safetensors "
             "--codec-channels 4 --strides 4,5 --latent-channels 3 --steps 12 --batch 4 --warmup 2 "
             "--device cpu -o codec");
     ASSERT_EQ(codec.code, 0) << codec.err;
@@ -68,7 +68,8 @@ class InfillCommand : public CommandLine {
   }
 
   const std::string train_ =
-      "train --data data.safetensors --captions data.txt --latents codec --batch 4 --warmup 2 "
+      "transformer --data data.safetensors --captions data.txt --latents codec --batch 4 --warmup "
+      "2 "
       "--device cpu --patch 4 --width 16 --heads 2 --depth 1 ";
   const std::string model_ = "infill --model model/model.json ";
   const std::string infill_ = model_ + "--solver euler --nfe 2 ";
@@ -142,8 +143,8 @@ TEST_F(InfillCommand, RefusesBadInputInOneSentence) {
   expect_failure("infill --audio in.wav --text one --span 0.1-0.12 -o out.wav", 2,
                  "its card has no encoder");
   expect_failure("sample --utterances gaps -o out", 2, "--utterances is for models that fill gaps");
-  expect_failure("train --data data.safetensors --infill --latents codec --device cpu -o x", 2,
-                 "--infill needs --latents");
+  expect_failure("transformer --data data.safetensors --infill --latents codec --device cpu -o x",
+                 2, "--infill needs --latents");
   expect_failure("compare --sounds out --nfe 2", 2, "--sounds is for models of sounds");
 }
 
@@ -161,7 +162,7 @@ TEST_F(InfillCommand, DistilsAndComparesOnUtterances) {
   digits.classes = {"two", "three"};
   digits.sample_rate = kRate;
   write_dataset(folder_ / "digits.safetensors", digits);
-  ASSERT_EQ(run("train --data digits.safetensors --network classifier --steps 4 --batch 2 "
+  ASSERT_EQ(run("classifier --data digits.safetensors --steps 4 --batch 2 "
                 "--warmup 1 --device cpu -o judge")
                 .code,
             0);

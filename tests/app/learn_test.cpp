@@ -52,7 +52,7 @@ TEST_F(LearnCommand, LearnsNothingWhereThereIsNobodyToLearnFor) {
 }
 
 TEST_F(LearnCommand, RefusesWhatItWouldNotUse) {
-  expect_failure("sample --solver learn --grid karras -o no", 2, "leave out --grid");
+  expect_failure("sample --solver learn --grid karras -o no", 2, "--grid is gone");
   expect_failure("sample --solver euler --learn-from 4 -o no", 2, "--solver learn");
   expect_failure("sample --solver learn --nfe 0 -o no", 2, "--nfe");
 }

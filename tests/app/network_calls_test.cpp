@@ -93,7 +93,7 @@ TEST_F(NetworkCallsCommand, WhatDoesNotGoTogetherIsRefused) {
   expect_failure(distil("--guidance 2 --family bst " + calls), 2, "leave out --family bst");
   expect_failure(distil("--guidance 2 --method adam " + calls), 2, "instead of adam");
   expect_failure(distil("--guidance 2 --init midpoint " + calls), 2, "leave out --init");
-  expect_failure(distil("--guidance 2 --sigma0 2 " + calls), 2, "leave out --init and --sigma0");
+  expect_failure(distil("--guidance 2 --init euler@sigma0=2 " + calls), 2, "leave out --init");
   expect_failure(distil("--guidance 2 --nfe 8 " + calls), 2, "9 to 16 network calls");
   expect_failure(distil("--guidance 2 --nfe 3 " + calls), 2, "4 to 6 network calls");
   expect_failure(distil("--guidance 2 --nfe 5,6 " + calls), 2, "one --nfe at most");

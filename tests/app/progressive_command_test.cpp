@@ -1,4 +1,4 @@
-// bespoke progressive, on a model that a second of training makes.
+// bespoke-train progressive, on a model that a second of training makes.
 
 #include <torch/torch.h>
 
@@ -27,7 +27,8 @@ class ProgressiveCommand : public CommandLine {
 
   void train_teacher(const std::string& steps, const std::string& more = "") const {
     const Outcome trained =
-        run("train --data data.safetensors --batch 16 --warmup 5 --device cpu --patch 4 --width 16 "
+        run("transformer --data data.safetensors --batch 16 --warmup 5 --device cpu --patch 4 "
+            "--width 16 "
             "--heads 2 --depth 1 --learning-rate 5e-3 --steps " +
             steps + " -o teacher " + more);
     ASSERT_EQ(trained.code, 0) << trained.err;

@@ -28,7 +28,7 @@ JOBS = {
     "fit": ("distill --method fit --nfe 3-6 --samples 96 --tolerance 1e-7 -o out", "--resume"),
     "distill": ("distill --method direct --iterations 6 --nfe 3-5 --samples 96 --tolerance 1e-7 "
                 "-o out", "--resume"),
-    "train": ("train --data ../data.safetensors --patch 4 --width 16 --depth 1 --heads 1 "
+    "train": ("transformer --data ../data.safetensors --patch 4 --width 16 --depth 1 --heads 1 "
               "--batch 16 --warmup 5 --steps 150 --grid-every 40 -o out", "--resume"),
     "compare": ("compare --solvers euler,midpoint,dpm++2m --nfe 4-12+4 --count 128 "
                 "--tolerance 1e-9 --cache out/cache --report out/report.html --png out/png "
@@ -108,7 +108,8 @@ class Job:
         self.name = name
         self.folder = os.path.join(folder, name)
         words, self.resume = JOBS[name]
-        self.command = [os.path.abspath(options.bespoke)] + words.split() + ["--threads", "1"]
+        program = os.path.abspath(options.bespoke) + ("-train" if name == "train" else "")
+        self.command = [program] + words.split() + ["--threads", "1"]
 
     def begin(self):
         shutil.rmtree(self.folder, ignore_errors=True)

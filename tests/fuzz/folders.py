@@ -19,7 +19,7 @@ import sys
 import tempfile
 
 MODEL = "--model model/model.json --threads 1 "
-TRAIN = ("train --data data.safetensors --patch 4 --width 16 --depth 1 --heads 1 --batch 8 --warmup 2 "
+TRAIN = ("transformer --data data.safetensors --patch 4 --width 16 --depth 1 --heads 1 --batch 8 --warmup 2 "
          "--steps 8 --threads 1 -o model")
 PAIRS = f"pairs {MODEL}--count 8 --validation 4 --shard 4 --trajectories 4 --tolerance 1e-2 -o pairs"
 DISTILL = f"distill {MODEL}--nfe 2-3 --samples 8 --method fit --tolerance 1e-2 -o run"
@@ -194,7 +194,8 @@ class Folders:
         self.give_guidance()
 
     def run(self, command, folder):
-        return subprocess.run([self.bespoke] + command.split(), cwd=folder, timeout=60,
+        program = self.bespoke + ("-train" if command.startswith("transformer ") else "")
+        return subprocess.run([program] + command.split(), cwd=folder, timeout=60,
                               capture_output=True, text=True, errors="replace",
                               stdin=subprocess.DEVNULL)
 

@@ -892,8 +892,8 @@ class Agreement(unittest.TestCase):
         for name, prediction in (("fm-ot", "velocity"), ("vp", "noise")):
             schedule = Schedule(name)
             with tempfile.TemporaryDirectory() as folder:
-                subprocess.run([os.environ["BESPOKE_BINARY"], "distill", "--model", model,
-                                "--schedule", name, "--prediction", prediction, "--dtype", "fp64",
+                subprocess.run([os.environ["BESPOKE_BINARY"], "distill", "--model",
+                                f"{model},prediction={prediction}@{name}", "--dtype", "fp64",
                                 "--samples", "24", "--nfe", "4", "-o", folder], check=True,
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                 theirs = Solver.load(Path(folder) / "bns.solver.json", 4)

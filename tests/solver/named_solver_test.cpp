@@ -60,8 +60,8 @@ TEST(SolverName, ListsKeepTheCommasOfGridsAndSchedules) {
 
 class NamedSolverTest : public ::testing::Test {
  protected:
-  SolverFile resolve(const std::string& name, int nfe, bool lower_order_final = false) const {
-    return resolve_solver(SolverName::parse(name), nfe, field_, lower_order_final);
+  SolverFile resolve(const std::string& name, int nfe) const {
+    return resolve_solver(SolverName::parse(name), nfe, field_);
   }
 
   // The message of the error of this kind that resolving ends with.
@@ -90,7 +90,7 @@ TEST_F(NamedSolverTest, IsTheCataloguesSolver) {
   EXPECT_TRUE(resolve("dpm++2m", 6).at() == make_solver("dpm++2m", {6, vp_}));
   EXPECT_TRUE(resolve("unipc3-bh2/lambda-range:from=-3.5,to=4", 6).at() ==
               make_solver("unipc3-bh2", {6, vp_, "lambda-range:from=-3.5,to=4"}));
-  EXPECT_TRUE(resolve("dpm++3m/karras", 6, true).at() ==
+  EXPECT_TRUE(resolve("dpm++3m+lower-order-final/karras", 6).at() ==
               make_solver("dpm++3m", {6, vp_, "karras", true}));
   EXPECT_TRUE(resolve("euler@sigma0=1", 6).at() == make_solver("euler", {6, vp_}));
 }
@@ -104,8 +104,8 @@ TEST_F(NamedSolverTest, RunsInTheCoordinatesOfAnotherSchedule) {
 }
 
 TEST_F(NamedSolverTest, SaysWhatItIsAndWhereItCameFrom) {
-  const SolverFile file = resolve("dpm++3m/karras@fm-ot", 6, true);
-  EXPECT_EQ(file.name, "dpm++3m/karras@fm-ot+lower-order-final");
+  const SolverFile file = resolve("dpm++3m+lower-order-final/karras@fm-ot", 6);
+  EXPECT_EQ(file.name, "dpm++3m+lower-order-final/karras@fm-ot");
   EXPECT_EQ(file.field.prediction, Prediction::noise);
   EXPECT_EQ(file.field.guidance, GuidanceWeight(1.5));
   EXPECT_EQ(file.provenance, (nlohmann::json{{"made_by", "catalogue"},

@@ -3,8 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bespoke/model/card.h"
@@ -16,20 +16,22 @@
 
 namespace bespoke {
 
-// The options of `bespoke train`.
+// The options of the commands of `bespoke-train` that learn from data. Which of them a command has
+// depends on the network, which is its name.
 struct TrainCommandOptions {
+  explicit TrainCommandOptions(std::string network) : network(std::move(network)) {}
+
   std::vector<std::string> data;
   std::string latents;   // folder of an autoencoder or codec; none: the samples themselves
   std::string captions;  // none: the classes of the data
   bool infill = false;   // fills gaps in sounds
   std::string test;      // of a classifier, autoencoder or codec
   int64_t size = 0;      // as the data has it
-  std::string network = "transformer";
+  std::string network;
   TransformerOptions transformer;
   UNetOptions unet;
   AutoencoderOptions autoencoder;
   CodecOptions codec;
-  std::optional<int64_t> latent_channels;  // none: as the two above have them
   std::string schedule = "fm-ot", prediction = "velocity";
   double class_dropout = 0.2;
   TrainOptions train;
@@ -43,6 +45,7 @@ struct TrainCommandOptions {
   void add_to(CLI::App& command);
   // Everything that can be wrong before the data is read.
   void check() const;
+  bool is_transformer() const { return network == "transformer"; }
   bool is_classifier() const { return network == "classifier"; }
   bool is_autoencoder() const { return network == "autoencoder"; }
   bool is_codec() const { return network == "audio-codec"; }

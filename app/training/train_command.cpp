@@ -23,14 +23,15 @@
 #include "bespoke/report/spectrogram.h"
 #include "bespoke/sample/reference.h"
 #include "bespoke/tensor/errors.h"
-#include "commands/commands.h"
 #include "options/condition_options.h"
 #include "options/model_options.h"
-#include "options/train_options.h"
+#include "options/retired_options.h"
 #include "runs/run_folder.h"
-#include "runs/train_run.h"
 #include "teachers/export.h"
 #include "teachers/latent_space.h"
+#include "training/train_options.h"
+#include "training/train_run.h"
+#include "training/training_commands.h"
 
 namespace bespoke {
 
@@ -358,14 +359,8 @@ void show_reconstructions(Autoencoder& network, const Examples& examples, int sa
 
 std::shared_ptr<Autoencoder> make_halves(const TrainCommandOptions& options,
                                          const NetworkShape& shape) {
-  if (options.is_codec()) {
-    CodecOptions codec = options.codec;
-    codec.latents = options.latent_channels.value_or(codec.latents);
-    return make_audio_codec(shape, codec);
-  }
-  AutoencoderOptions autoencoder = options.autoencoder;
-  autoencoder.latents = options.latent_channels.value_or(autoencoder.latents);
-  return make_autoencoder(shape, autoencoder);
+  if (options.is_codec()) return make_audio_codec(shape, options.codec);
+  return make_autoencoder(shape, options.autoencoder);
 }
 
 void train_autoencoder(const TrainCommandOptions& options, const TrainOptions& train_options,
@@ -454,24 +449,61 @@ void run_train(const TrainCommandOptions& options) {
   }
 }
 
+void add_network_command(CLI::App& app, const std::string& network, const std::string& help) {
+  auto options = std::make_shared<TrainCommandOptions>(network);
+  auto* command = app.add_subcommand(network, help);
+  options->add_to(*command);
+  add_retired_option(*command, "--network", "the network is the command: bespoke-train " + network);
+  command->callback([options] { run_train(*options); });
+}
+
 }  // namespace
 
-void add_train_command(CLI::App& app) {
-  auto options = std::make_shared<TrainCommandOptions>();
-  auto* command = app.add_subcommand(
-      "train",
-      "Train a small model on images or sounds: a teacher to distil solvers for, or a classifier\n"
-      "whose features Fréchet distances are taken in.\n\n"
+void add_transformer_command(CLI::App& app) {
+  add_network_command(
+      app, "transformer",
+      "Train a diffusion transformer over patches of images, latents or sounds: a teacher to find\n"
+      "solvers for.\n\n"
       "Examples:\n"
-      "  bespoke train --data photos.zip --flip --steps 20000 -o teacher\n"
-      "  bespoke train --data photos --schedule vp --prediction noise --network unet -o teacher\n"
-      "  bespoke train --data digits --network transformer --patch 40 -o speech\n"
-      "  bespoke train --data photos.zip --network classifier --test held-out.zip -o classifier\n"
-      "  bespoke train --data speech/train.safetensors --network audio-codec -o codec\n"
-      "  bespoke train --data speech/train.safetensors --captions speech/train.txt --latents codec "
-      "--infill -o infill");
-  options->add_to(*command);
-  command->callback([options] { run_train(*options); });
+      "  bespoke-train transformer --data photos.zip --flip --steps 20000 -o teacher\n"
+      "  bespoke-train transformer --data digits --patch 40 -o speech\n"
+      "  bespoke-train transformer --data speech/train.safetensors --captions speech/train.txt "
+      "--latents codec --infill -o infill");
+}
+
+void add_unet_command(CLI::App& app) {
+  add_network_command(
+      app, "unet",
+      "Train a U-Net on images or their latents: a teacher to find solvers for.\n\n"
+      "Examples:\n"
+      "  bespoke-train unet --data photos --schedule vp --prediction noise -o teacher");
+}
+
+void add_autoencoder_command(CLI::App& app) {
+  add_network_command(
+      app, "autoencoder",
+      "Train an autoencoder of images: --latents gives what it makes of them to a model.\n\n"
+      "Examples:\n"
+      "  bespoke-train autoencoder --data photos.zip --test held-out.zip -o codes\n"
+      "  bespoke-train transformer --data photos.zip --latents codes --patch 2 -o teacher");
+}
+
+void add_audio_codec_command(CLI::App& app) {
+  add_network_command(
+      app, "audio-codec",
+      "Train an autoencoder of sounds: --latents gives what it makes of them to a model.\n\n"
+      "Examples:\n"
+      "  bespoke-train audio-codec --data speech/train.safetensors -o codec");
+}
+
+void add_classifier_command(CLI::App& app) {
+  add_network_command(
+      app, "classifier",
+      "Train a classifier of images or sounds: its features are what Fréchet distances are taken\n"
+      "in, and 'bespoke compare --judge' counts with it.\n\n"
+      "Examples:\n"
+      "  bespoke-train classifier --data photos.zip --test held-out.zip -o classifier\n"
+      "  bespoke compare --model model.json --features classifier/features.pt");
 }
 
 }  // namespace bespoke

@@ -1,4 +1,4 @@
-#include "options/progressive_options.h"
+#include "training/progressive_options.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-#include "bespoke/report/solver_drawing.h"
+#include "bespoke/solver/solver_drawing.h"
 
 #include <gtest/gtest.h>
 

@@ -11,7 +11,7 @@
 
 namespace bespoke {
 
-// The options of `bespoke progressive`.
+// The options of `bespoke-train progressive`.
 struct ProgressiveOptions {
   std::string model;
   std::string guidance;  // of the first teacher

@@ -1,4 +1,4 @@
-#include "bespoke/report/table.h"
+#include "bespoke/base/table.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,4 @@
-#include "options/train_options.h"
-
-#include <fmt/format.h>
+#include "training/train_options.h"
 
 #include "bespoke/base/error.h"
 #include "options/decode_options.h"
@@ -10,72 +8,71 @@ namespace bespoke {
 
 namespace {
 
-void add_network_options(CLI::App& command, TrainCommandOptions& options) {
-  command
-      .add_option("--network", options.network,
-                  "transformer over patches, unet, autoencoder or audio-codec (for --latents), or "
-                  "classifier (features for Fréchet distances)")
-      ->check(CLI::IsMember({"transformer", "unet", "autoencoder", "audio-codec", "classifier"}))
-      ->capture_default_str();
-  auto& transformer = options.transformer;
-  command.add_option("--patch", transformer.patch, "transformer: side of a patch")
+void add_transformer_options(CLI::App& command, TransformerOptions& transformer) {
+  command.add_option("--patch", transformer.patch, "side of a patch")
       ->check(positive_number())
       ->capture_default_str();
-  command.add_option("--width", transformer.width, "transformer: width of a token")
+  command.add_option("--width", transformer.width, "width of a token")
       ->check(positive_number())
       ->capture_default_str();
-  command.add_option("--depth", transformer.depth, "transformer: number of blocks")
+  command.add_option("--depth", transformer.depth, "number of blocks")
       ->check(positive_number())
       ->capture_default_str();
-  command.add_option("--heads", transformer.heads, "transformer: attention heads")
+  command.add_option("--heads", transformer.heads, "attention heads")
       ->check(positive_number())
       ->capture_default_str();
-  command.add_option("--mlp-ratio", transformer.mlp_ratio, "transformer: hidden width / width")
+  command.add_option("--mlp-ratio", transformer.mlp_ratio, "hidden width / width")
       ->check(positive_number())
       ->capture_default_str();
-  auto& unet = options.unet;
-  auto& autoencoder = options.autoencoder;
-  auto& codec = options.codec;
-  command
-      .add_option(
-          "--latent-channels", options.latent_channels,
-          fmt::format("autoencoder and audio-codec: channels of a latent (default: {} and {})",
-                      autoencoder.latents, codec.latents))
-      ->check(positive_number());
-  command.add_option("--codec-channels", codec.channels, "audio-codec: channels at full rate")
+}
+
+void add_unet_options(CLI::App& command, UNetOptions& unet) {
+  command.add_option("--channels", unet.channels, "channels at full resolution")
       ->check(positive_number())
       ->capture_default_str();
-  command
-      .add_option("--strides", codec.strides,
-                  "audio-codec: how much each level shortens a sound; 4,4,5 makes a frame of 80 "
-                  "samples")
+  command.add_option("--multipliers", unet.multipliers, "of the channels, one per level")
       ->delimiter(',')
       ->check(positive_number())
       ->capture_default_str();
-  command.add_option("--levels", autoencoder.levels, "autoencoder: each halves height and width")
+  command.add_option("--blocks", unet.blocks, "residual blocks per level")
       ->check(positive_number())
       ->capture_default_str();
-  command
-      .add_option("--autoencoder-channels", autoencoder.channels,
-                  "autoencoder: channels at full resolution")
-      ->check(positive_number())
-      ->capture_default_str();
-  command.add_option("--channels", unet.channels, "unet: channels at full resolution")
-      ->check(positive_number())
-      ->capture_default_str();
-  command.add_option("--multipliers", unet.multipliers, "unet: of the channels, one per level")
-      ->delimiter(',')
-      ->check(positive_number())
-      ->capture_default_str();
-  command.add_option("--blocks", unet.blocks, "unet: residual blocks per level")
-      ->check(positive_number())
-      ->capture_default_str();
-  command.add_option("--attention", unet.attention, "unet: widths that have self-attention")
+  command.add_option("--attention", unet.attention, "widths that have self-attention")
       ->delimiter(',')
       ->capture_default_str();
 }
 
-void add_loss_options(CLI::App& command, TrainCommandOptions& options) {
+void add_autoencoder_options(CLI::App& command, AutoencoderOptions& autoencoder) {
+  command.add_option("--latent-channels", autoencoder.latents, "channels of a latent")
+      ->check(positive_number())
+      ->capture_default_str();
+  command.add_option("--levels", autoencoder.levels, "each halves height and width")
+      ->check(positive_number())
+      ->capture_default_str();
+  command.add_option("--channels", autoencoder.channels, "channels at full resolution")
+      ->check(positive_number())
+      ->capture_default_str();
+}
+
+void add_codec_options(CLI::App& command, CodecOptions& codec) {
+  command.add_option("--latent-channels", codec.latents, "channels of a latent")
+      ->check(positive_number())
+      ->capture_default_str();
+  command.add_option("--channels", codec.channels, "channels at full rate")
+      ->check(positive_number())
+      ->capture_default_str();
+  command
+      .add_option("--strides", codec.strides,
+                  "how much each level shortens a sound; 4,4,5 makes a frame of 80 samples")
+      ->delimiter(',')
+      ->check(positive_number())
+      ->capture_default_str();
+}
+
+// Of models that samples are drawn from: what they learn, and what their card says.
+void add_teacher_options(CLI::App& command, TrainCommandOptions& options) {
+  command.add_option("--latents", options.latents,
+                     "folder of an autoencoder or audio-codec: train on what it makes of the data");
   command.add_option("--schedule", options.schedule, "the path, as in 'bespoke solver --schedule'")
       ->capture_default_str();
   command
@@ -87,6 +84,22 @@ void add_loss_options(CLI::App& command, TrainCommandOptions& options) {
                   "how often the class or caption is withheld, for guidance")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
+  command
+      .add_option("--grid-every", options.grid_every,
+                  "steps between sample grids (default: at the end)")
+      ->check(positive_number());
+  command.add_option("--name", options.name, "of the model, for its card");
+  command.add_option("--licence", options.licence, "of the model, for its card");
+  command.add_option("--source", options.source, "of the data, for its card");
+}
+
+void add_caption_options(CLI::App& command, TrainCommandOptions& options) {
+  command.add_option("--captions", options.captions,
+                     "a file with a caption a line, one for each image in its order, instead of "
+                     "classes");
+  command.add_flag("--infill", options.infill,
+                   "fill gaps in sounds, with --latents and --captions: the model is given what is "
+                   "said and what is heard around the gap");
 }
 
 void add_training_options(CLI::App& command, TrainOptions& train) {
@@ -120,37 +133,25 @@ void add_training_options(CLI::App& command, TrainOptions& train) {
 void TrainCommandOptions::add_to(CLI::App& command) {
   command.add_option("--data", data, "folder, zip or .safetensors of images or sounds; repeatable")
       ->required();
-  command.add_option("--latents", latents,
-                     "folder of an autoencoder or audio-codec: train on what it makes of the data");
-  command.add_option("--captions", captions,
-                     "transformer: a file with a caption a line, one for each image in its order, "
-                     "instead of classes");
-  command.add_flag("--infill", infill,
-                   "fill gaps in sounds, with --latents and --captions: the model is given what is "
-                   "said and what is heard around the gap");
   add_decode_option(command);
   command.add_option("--size", size, "width of images or length of sounds (default: as they are)")
       ->check(positive_number());
   command.add_option("-o,--output", output, "folder for the model, its card, checkpoint and log")
       ->required();
-  add_network_options(command, *this);
-  add_loss_options(command, *this);
+  if (is_transformer()) add_transformer_options(command, transformer);
+  if (network == "unet") add_unet_options(command, unet);
+  if (is_autoencoder()) add_autoencoder_options(command, autoencoder);
+  if (is_codec()) add_codec_options(command, codec);
+  if (is_teacher()) add_teacher_options(command, *this);
+  if (is_transformer()) add_caption_options(command, *this);
+  if (!is_teacher()) command.add_option("--test", test, "data that it is tested on at the end");
   add_training_options(command, train);
-  command.add_option("--test", test,
-                     "classifier, autoencoder and audio-codec: data that it is tested on at the "
-                     "end");
-  command
-      .add_option("--grid-every", grid_every, "steps between sample grids (default: at the end)")
-      ->check(positive_number());
   command.add_option("--device", device, "auto, cpu, cuda or cuda:N")->capture_default_str();
   command.add_option("--dtype", dtype, "fp32 or bf16 (default: bf16 on CUDA)")
       ->check(CLI::IsMember({"auto", "fp32", "bf16"}))
       ->capture_default_str();
   command.add_option("--threads", threads, "CPU threads (default: all cores)")
       ->check(positive_number());
-  command.add_option("--name", name, "of the model, for its card");
-  command.add_option("--licence", licence, "of the model, for its card");
-  command.add_option("--source", source, "of the data, for its card");
   command.add_flag("--resume", resume, "continue the training in the output folder");
 }
 
@@ -158,15 +159,6 @@ void TrainCommandOptions::check() const {
   if (train.warmup >= train.steps) {
     throw usage_error("--warmup {} leaves nothing of --steps {}; give fewer", train.warmup,
                       train.steps);
-  }
-  if (!test.empty() && is_teacher()) {
-    throw usage_error("--test is for --network classifier, autoencoder and audio-codec");
-  }
-  if (!captions.empty() && network != "transformer") {
-    throw usage_error("--captions is for --network transformer only");
-  }
-  if (!latents.empty() && !is_teacher()) {
-    throw usage_error("--latents is for --network transformer and unet");
   }
   if (infill && (latents.empty() || captions.empty())) {
     throw usage_error(
@@ -193,7 +185,7 @@ nlohmann::json TrainCommandOptions::resolved() const {
                          {"flip", train.augment.flip},
                          {"shift", train.augment.shift},
                          {"seed", train.seed}};
-  if (network == "transformer") {
+  if (is_transformer()) {
     json["transformer"] = {{"patch", transformer.patch},
                            {"width", transformer.width},
                            {"depth", transformer.depth},
@@ -208,13 +200,12 @@ nlohmann::json TrainCommandOptions::resolved() const {
   }
   if (is_autoencoder()) {
     json["autoencoder"] = {{"channels", autoencoder.channels},
-                           {"latents", latent_channels.value_or(autoencoder.latents)},
+                           {"latents", autoencoder.latents},
                            {"levels", autoencoder.levels}};
   }
   if (is_codec()) {
-    json["codec"] = {{"channels", codec.channels},
-                     {"latents", latent_channels.value_or(codec.latents)},
-                     {"strides", codec.strides}};
+    json["codec"] = {
+        {"channels", codec.channels}, {"latents", codec.latents}, {"strides", codec.strides}};
   }
   if (infill) json["infill"] = true;
   if (is_teacher()) {

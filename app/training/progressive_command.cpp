@@ -19,16 +19,16 @@
 #include "bespoke/sample/in_batches.h"
 #include "bespoke/solver/grid.h"
 #include "bespoke/solver/imported_solver.h"
-#include "commands/commands.h"
 #include "options/condition_options.h"
 #include "options/model_options.h"
-#include "options/progressive_options.h"
 #include "runs/embedded_models.h"
 #include "runs/run_folder.h"
-#include "runs/train_run.h"
 #include "teachers/halving.h"
 #include "teachers/script_student.h"
 #include "teachers/student_card.h"
+#include "training/progressive_options.h"
+#include "training/train_run.h"
+#include "training/training_commands.h"
 
 namespace bespoke {
 
@@ -286,8 +286,8 @@ void write_student(const ProgressiveRun& run, size_t halving, const std::vector<
   facts.steps = steps;
   facts.weights_sha256 = sha256(file);
   facts.conditions = run.set.given;
-  facts.source = fmt::format("{} distilled to {} DDIM step{} by 'bespoke progressive'", card.name,
-                             steps, steps == 1 ? "" : "s");
+  facts.source = fmt::format("{} distilled to {} DDIM step{} by 'bespoke-train progressive'",
+                             card.name, steps, steps == 1 ? "" : "s");
   if (!run.first.guidance.is_zero()) facts.source += ", with " + to_string(run.first.guidance);
   const auto embedded = embedded_card(run.options.model);
   const auto origin = embedded.empty() ? std::filesystem::path(run.options.model) : embedded;
@@ -370,8 +370,9 @@ void add_progressive_command(CLI::App& app) {
       "distillation "
       "(Salimans and Ho, 2022), to compare solvers with.\n\n"
       "Examples:\n"
-      "  bespoke progressive --model model.json --data photos.zip --flip --from 64 --to 4 -o out\n"
-      "  bespoke progressive --model cifar10-fm-ot --samples 20000 --updates 4000 -o out\n"
+      "  bespoke-train progressive --model model.json --data photos.zip --flip --from 64 --to 4 -o "
+      "out\n"
+      "  bespoke-train progressive --model cifar10-fm-ot --samples 20000 --updates 4000 -o out\n"
       "  bespoke sample --model out/steps-04/model.json --cond y=0-9 --solver "
       "out/steps-04/ddim.solver.json -o pictures");
   options->add_to(*command);

@@ -1,4 +1,4 @@
-#include "runs/invocation.h"
+#include "program/invocation.h"
 
 #include <algorithm>
 #include <cctype>

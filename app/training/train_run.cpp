@@ -1,4 +1,4 @@
-#include "runs/train_run.h"
+#include "training/train_run.h"
 
 #include <nlohmann/json.hpp>
 
