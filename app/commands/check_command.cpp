@@ -13,6 +13,7 @@
 #include "bespoke/base/message.h"
 #include "bespoke/base/progress.h"
 #include "bespoke/base/table.h"
+#include "bespoke/jobs/conditions.h"
 #include "bespoke/measure/card_check.h"
 #include "bespoke/model/network_trial.h"
 #include "bespoke/recipe/error_mask.h"

@@ -13,6 +13,8 @@
 #include "bespoke/base/table.h"
 #include "bespoke/base/text.h"
 #include "bespoke/distill/best_of_catalogue.h"
+#include "bespoke/jobs/conditions.h"
+#include "bespoke/jobs/pair_maker.h"
 #include "bespoke/measure/compare.h"
 #include "bespoke/model/fields.h"
 #include "bespoke/model/guidance.h"
@@ -21,11 +23,11 @@
 #include "bespoke/sample/in_batches.h"
 #include "commands/commands.h"
 #include "options/cache_options.h"
-#include "options/condition_options.h"
 #include "options/decode_options.h"
 #include "options/feature_options.h"
 #include "options/format_options.h"
 #include "options/model_options.h"
+#include "options/option_groups.h"
 #include "options/report_options.h"
 #include "options/retired_options.h"
 #include "options/samples_options.h"
@@ -37,6 +39,7 @@
 #include "runs/compare_tables.h"
 #include "runs/filled_gaps.h"
 #include "runs/real_data.h"
+#include "runs/shown_execution.h"
 #include "runs/team.h"
 
 namespace bespoke {
@@ -113,23 +116,13 @@ void add_file(const std::string& text, const FieldDescription& field,
 // Pairs that `best` is chosen on: of another seed than any figure.
 Pairs selection_pairs(const CompareCommandOptions& options, const OpenModel& open) {
   constexpr int64_t kCount = 24, kSeed = 0x62657374;
-  Progress progress("reference for best");
   PairSource source;
   source.seed = kSeed;
   source.count = kCount;
   source.tolerances = {options.tolerance, options.tolerance};
   source.conditions = read_conditions(open.card.conditions, options.samples.conditions, kCount,
                                       open.utterance_rows);
-  if (const auto& range = open.guidance.range) {
-    source.conditions[kGuidanceCondition] =
-        guidance_weights(*range, static_cast<uint64_t>(kSeed), 0, kCount);
-  }
-  PairRun run;
-  run.batch = options.model.batch;
-  run.device = open.device;
-  run.on_progress = [&](double done) { progress.update(done); };
-  run.team = &team();
-  return make_pairs(guided(open, source.conditions), source, run)
+  return make_pairs(open, source, shown_execution(open, options.model.batch), "reference for best")
       .to(open.device, open.state_dtype());
 }
 
@@ -569,6 +562,17 @@ void add_compare_command(CLI::App& app) {
                       "of a model of sounds: a folder for WAVs of the first samples, by the "
                       "reference and by each solver from the same noise");
   add_format_option(*command, options->format);
+  add_retired_option(*command, "--seeds", "write --count and --seed");
+  group_options(*command,
+                {{"What to compare", {"--solvers", "--nfe"}},
+                 {"Of what",
+                  {"--model", "--guidance", "--guidance-scale", "--guidance-interval", "--cond",
+                   "--prompt", "--prompts", "--utterances", "--count", "--seed", "--noise"}},
+                 {"What to measure",
+                  {"--tolerance", "--space", "--features", "--features-range", "--features-size",
+                   "--real", "--judge", "--details"}},
+                 {"What to write", {"--format", "--report", "--png", "--force", "--sounds"}},
+                 running_group()});
   command->callback([options] { run_compare(*options); });
 }
 

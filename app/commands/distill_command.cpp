@@ -14,9 +14,10 @@
 #include "bespoke/base/progress.h"
 #include "bespoke/base/table.h"
 #include "bespoke/base/text.h"
+#include "bespoke/jobs/run_folder.h"
+#include "bespoke/jobs/training_pairs.h"
 #include "bespoke/model/fields.h"
 #include "bespoke/recipe/distill_model.h"
-#include "bespoke/recipe/pair_store.h"
 #include "bespoke/solver/solver_file.h"
 #include "bespoke/tensor/errors.h"
 #include "bespoke/version.h"
@@ -27,7 +28,7 @@
 #include "options/space_options.h"
 #include "program/invocation.h"
 #include "runs/distill_run.h"
-#include "runs/run_folder.h"
+#include "runs/shown_execution.h"
 #include "runs/team.h"
 
 namespace bespoke {
@@ -36,124 +37,59 @@ using namespace detail;
 
 namespace {
 
-struct TrainingData {
-  Pairs train;
-  std::optional<Pairs> validation;  // none: the training pairs measure
-  std::optional<Pairs> matching;    // whose statistics are matched, where they are made for it
-  nlohmann::json provenance;
-
-  const Pairs& measured() const { return validation ? *validation : train; }
-  int64_t reference_evaluations = 0;  // where they were made now; 0 where they were read
-};
-
-// The pairs that can be learnt from, on the model's device; the others are named.
-Pairs sound_pairs(const Pairs& pairs, Split split, const OpenModel& open) {
-  SoundPairs sound = leave_out_broken(pairs, to_string(split));
-  for (const int64_t pair : sound.left_out) {
-    say("bespoke: {} sample {} left out: the model's own sample is not finite", to_string(split),
-        pair);
-  }
-  return sound.pairs.to(open.device, open.state_dtype());
-}
-
-nlohmann::json describe_pairs(const PairPlan& plan, const TrainingData& data) {
-  return {{"train", data.train.count()},
-          {"validation", data.validation ? data.validation->count() : 0},
-          {"tolerance", plan.tolerances.rtol},
-          {"seeds", {plan.train.seed, plan.validation.seed}},
-          {"conditions", plan.conditions}};
-}
-
-// Trajectories that a folder keeps make its pairs as good as those made now.
-void add_trajectories(Pairs& pairs, const std::string& folder, const PairOwner& owner,
-                      const OpenModel& open, Method method) {
-  if (method == Method::adam) return;
-  pairs.trajectories = read_trajectories(folder, owner, *open.model, pairs.count());
-  if (!pairs.trajectories && method == Method::fit) {
-    throw bad_input(
-        "{} has no trajectories, which --method fit needs; make pairs with 'bespoke pairs "
-        "--trajectories', or leave out --pairs",
-        folder);
-  }
-}
-
-TrainingData read_training_data(const std::string& folder, int64_t most_pairs, Method method,
-                                const OpenModel& open) {
-  TrainingData data;
-  const PairOwner owner = {open.identity(), open.guidance};
-  const auto read = [&](Split split, int64_t count) {
-    Pairs pairs = read_pairs(folder, split, owner, count);
-    if (split == Split::train) add_trajectories(pairs, folder, owner, open, method);
-    return sound_pairs(pairs, split, open);
-  };
-  const PairManifest manifest = read_pair_manifest(folder);
-  if (manifest.checksums.empty()) {
-    say("bespoke: {} has no checksums, so damage to its files goes unnoticed; the command "
-        "that made it adds them",
-        folder);
-  }
-  data.train = read(Split::train, most_pairs);
-  if (manifest.plan.validation.count == 0) {
-    throw bad_input(
-        "{} has no validation pairs, which choose the best solver; make some with "
-        "'bespoke pairs --validation N'",
-        folder);
-  }
-  data.validation = read(Split::validation, 0);
-  data.provenance = describe_pairs(manifest.plan, data);
-  return data;
+std::shared_ptr<const FeatureExtractor> extractor_of(const std::optional<OpenFeatures>& features) {
+  return features ? features->extractor : nullptr;
 }
 
 // What is made now: as many as calls pay for where they are limited, for the most evaluations.
-MadePairsOptions pairs_wanted(const DistillCommandOptions& options, const OpenModel& open,
-                              const std::optional<OpenFeatures>& features) {
-  const auto most = static_cast<int>(options.nfes().back());
-  ModelDistillOptions plan = distill_options(options, open, features, most, false);
-  if (options.most_forwards > 0) {
+PairRequest pairs_wanted(const DistillCommandOptions& options, const DistillJob& job,
+                         const OpenModel& open, const std::optional<OpenFeatures>& features,
+                         const Execution& execution) {
+  const int most = job.nfes.back();
+  DistillJob of_samples = job;  // what is decoded costs no calls
+  of_samples.of_decoded = false;
+  ModelDistillOptions plan =
+      distill_options(of_samples, open, extractor_of(features), most, execution);
+  if (job.most_calls > 0) {
     plan = within_calls(plan, options.samples);
   } else if (options.samples > 0) {
     plan.training_plan.count = options.samples;
   }
-  const Tolerances usual = usual_tolerances(most > 0 ? most : options.network_calls);
-  return {options.model.batch,        options.conditions,
-          plan.training_plan.count,   plan.validation_plan.count,
-          options.matching_samples(), options.tolerance.value_or(usual.rtol),
-          plan.fixed_evaluations};
+  const Tolerances usual = usual_tolerances(most > 0 ? most : job.network_calls);
+  const double tolerance = options.tolerance.value_or(usual.rtol);
+  PairRequest request;
+  request.conditions = options.conditions;
+  request.plan.tolerances = {tolerance, tolerance};
+  request.plan.train.count = plan.training_plan.count;
+  request.plan.validation.count = plan.validation_plan.count;
+  request.matching = options.matching_samples(job);
+  request.matching_tolerances = plan.match_tolerances;
+  request.fixed_evaluations = plan.fixed_evaluations;
+  return request;
+}
+
+// What 'bespoke pairs' makes with these conditions, and this tolerance where one is given.
+void fill_with_usual_pairs(const DistillCommandOptions& options, const OpenModel& open,
+                           const std::string& folder) {
+  PairRequest request;
+  request.conditions = options.conditions;
+  if (options.tolerance) request.plan.tolerances = {*options.tolerance, *options.tolerance};
+  fill_and_report(open, request, options.model.batch, folder);
 }
 
 // Pairs of a folder, or made now: a few in memory for methods that need no more, or a folder of
 // hundreds.
-TrainingData load_training_data(const DistillCommandOptions& options, const OpenModel& open,
-                                const std::optional<OpenFeatures>& features) {
-  const Method method = parse_method(options.method);
-  if (!options.pairs.empty()) {
-    return read_training_data(options.pairs, options.samples, method, open);
+TrainingPairs load_training_pairs(const DistillCommandOptions& options, const DistillJob& job,
+                                  const OpenModel& open,
+                                  const std::optional<OpenFeatures>& features,
+                                  const Execution& execution) {
+  std::string folder = options.pairs;
+  if (folder.empty() && job.method != Method::adam) {
+    return make_training_pairs(open, pairs_wanted(options, job, open, features, execution),
+                               execution);
   }
-  if (method == Method::adam) {
-    const std::string folder = options.output + "/pairs";
-    make_default_pairs(open, options.model.batch, options.conditions, options.tolerance, folder);
-    return read_training_data(folder, options.samples, method, open);
-  }
-  const MadePairsOptions wanted = pairs_wanted(options, open, features);
-  MadePairs made = make_pairs_now(open, wanted);
-  TrainingData data;
-  data.reference_evaluations = made.train.evaluations.sum().item<int64_t>();
-  data.train = sound_pairs(made.train, Split::train, open);
-  if (wanted.validation > 0) {
-    data.reference_evaluations += made.validation.evaluations.sum().item<int64_t>();
-    data.validation = sound_pairs(made.validation, Split::validation, open);
-  }
-  data.provenance = describe_pairs(made.plan, data);
-  if (wanted.matching > 0) {
-    data.matching = made.matching.to(open.device, open.state_dtype());
-    data.provenance["matching"] = made.matching.count();
-    data.reference_evaluations += made.matching.evaluations.sum().item<int64_t>();
-  }
-  if (wanted.fixed_evaluations > 0) {
-    data.provenance.erase("tolerance");
-    data.provenance["evaluations"] = wanted.fixed_evaluations;
-  }
-  return data;
+  if (folder.empty()) fill_with_usual_pairs(options, open, folder = options.output + "/pairs");
+  return read_training_pairs(folder, options.samples, job.method, open, execution);
 }
 
 // One distillation, from its start or checkpoint to its end.
@@ -190,18 +126,18 @@ void say_less_memory(const TensorSamplesOptions& left) {
 }
 
 // The file of the run, with no solver yet.
-SolverFile begin_solver_file(const DistillCommandOptions& options, const OpenModel& open,
-                             const TrainingData& data, bool decoded) {
+SolverFile begin_solver_file(const DistillJob& job, const OpenModel& open,
+                             const TrainingPairs& data) {
   SolverFile file;
-  file.name = options.family;
+  file.name = job.family;
   file.field = open.field();
   file.provenance = {{"made_by", "bespoke " BESPOKE_VERSION " distill"},
                      {"command", invocations().back()},
                      {"model", open.identity()},
                      {"pairs", data.provenance},
                      {"reference_evaluations", data.reference_evaluations},
-                     {"method", options.method},
-                     {"space", decoded ? "decoded" : "sample"}};
+                     {"method", to_string(job.method)},
+                     {"space", job.of_decoded ? "decoded" : "sample"}};
   return file;
 }
 
@@ -254,38 +190,24 @@ Table summary_table(const std::vector<Outcome>& outcomes) {
   return table;
 }
 
-// What must be the same for a run to be continued.
-nlohmann::json resolved_options(const DistillCommandOptions& options, const OpenModel& open,
-                                const std::optional<OpenFeatures>& features,
-                                const TrainingData& data) {
-  nlohmann::json resolved = {{"model", open.identity()},
-                             {"guidance", describe(open.guidance)},
-                             {"dtype", options.model.dtype},
-                             {"pairs", data.provenance},
-                             {"nfe", options.nfe_text()},
-                             {"family", options.family},
-                             {"init", options.init},
-                             {"method", options.method},
-                             {"direct", options.direct},
-                             {"start_scale", options.start_scale},
-                             {"times", options.times},
-                             {"space", options.space},
-                             {"iterations", options.iterations},
-                             {"batch", options.batch},
-                             {"most_forwards", options.most_forwards}};
-  // Only where it was given, so that runs begun before there was such an option can go on.
-  if (options.network_calls > 0) resolved["network_calls"] = options.network_calls;
+// What must be the same for a run to be continued: the job, and what it is done on.
+nlohmann::json what_decides(const DistillJob& job, const OpenModel& open,
+                            const std::optional<OpenFeatures>& features,
+                            const TrainingPairs& data) {
+  nlohmann::json decisive = to_json(job);
+  decisive["model"] = open.identity();
+  decisive["guidance"] = describe(open.guidance);
+  decisive["precision"] = open.precision;
+  decisive["pairs"] = data.provenance;
   for (const auto& [part, mask] : open.card.error_masks) {
-    resolved["error_mask"][part] = {mask.condition, mask.inverted, mask.file.string()};
+    decisive["error_mask"][part] = {mask.condition, mask.inverted, mask.file.string()};
   }
-  if (options.match != kAuto) resolved["match"] = options.match;
-  if (features) resolved["features"] = features->identity;
-  if (options.match_weight > 0) resolved["match_weight"] = options.match_weight;
-  return resolved;
+  if (features) decisive["features"] = features->identity;
+  return decisive;
 }
 
 // Methods that look at one number a sample need more of them than there are parameters.
-void warn_of_few_pairs(const TrainingData& data, const ModelDistillOptions& options) {
+void warn_of_few_pairs(const TrainingPairs& data, const ModelDistillOptions& options) {
   if (options.method != Method::adam) return;
   const auto parameters = static_cast<int64_t>(options.family->parameter_count());
   if (data.train.count() >= parameters) return;
@@ -296,12 +218,13 @@ void warn_of_few_pairs(const TrainingData& data, const ModelDistillOptions& opti
 
 // Everything a run of the command has at hand.
 struct Session {
-  const DistillCommandOptions& options;
+  const DistillJob job;
   const OpenModel& open;
-  TrainingData data;
-  const std::optional<OpenFeatures>& features;
-  ModelPtr model;  // guided
-  bool decoded = false;
+  const std::shared_ptr<const FeatureExtractor> features;
+  const Execution execution;
+  const std::filesystem::path folder;
+  TrainingPairs data;
+  ModelPtr model;                                   // guided
   std::filesystem::path path = {};                  // of the file that all solvers go to
   SolverFile file = {};                             // as it is written there once a solver is found
   std::optional<TensorSamplesOptions> memory = {};  // what the last distillation made do with
@@ -325,8 +248,8 @@ DistillSummary run_and_record(Session& session, ModelDistillOptions& settings, D
                               DistillRun* run) {
   const std::string label =
       settings.network_calls > 0
-          ? fmt::format("{} {} network calls", session.options.family, settings.network_calls)
-          : fmt::format("{} {} NFE", session.options.family, settings.nfe);
+          ? fmt::format("{} {} network calls", session.job.family, settings.network_calls)
+          : fmt::format("{} {} NFE", session.job.family, settings.nfe);
   auto progress = std::make_unique<Progress>(label);
   std::string shown = label;
   const auto planned = static_cast<double>(settings.most_iterations());
@@ -357,7 +280,6 @@ DistillSummary run_and_record(Session& session, ModelDistillOptions& settings, D
       session.data.reference_evaluations * (settings.network_calls > 0 ? 2 : 1);
   // A folder of pairs is all there is: its training pairs are matched too.
   settings.matching = session.data.matching ? session.data.matching : session.data.train;
-  settings.team = &team();
   const DistillSummary summary = distill(session.model, settings, latest);
   if (run != nullptr) run->store(latest);
   return summary;
@@ -381,10 +303,9 @@ struct Standing {
 };
 
 // As its folder says, which the first process alone opens, as `run`.
-Standing find_standing(std::optional<DistillRun>& run, const DistillCommandOptions& options,
-                       int nfe) {
+Standing find_standing(std::optional<DistillRun>& run, const Session& session, int nfe) {
   const std::string text = from_first([&] {
-    run.emplace(distillation_folder(options.output, nfe, options.network_calls));
+    run.emplace(distillation_folder(session.folder, nfe, session.job.network_calls));
     const nlohmann::json told = {{"summary", run->finished().value_or(nlohmann::json())},
                                  {"state", to_json_text(run->state())}};
     return json_text(told);
@@ -392,17 +313,16 @@ Standing find_standing(std::optional<DistillRun>& run, const DistillCommandOptio
   const auto told = nlohmann::json::parse(text);
   Standing standing;
   if (told["summary"].is_object()) standing.finished = told["summary"];
-  standing.state = parse_distill_state(told["state"], options.output);
+  standing.state = parse_distill_state(told["state"], session.folder.string());
   return standing;
 }
 
 Outcome distill_one(Session& session, int nfe) {
-  const auto& options = session.options;
   ModelDistillOptions settings =
-      distill_options(options, session.open, session.features, nfe, session.decoded);
+      distill_options(session.job, session.open, session.features, nfe, session.execution);
   warn_of_few_pairs(session.data, settings);
   std::optional<DistillRun> run;
-  const Standing standing = find_standing(run, options, nfe);
+  const Standing standing = find_standing(run, session, nfe);
   if (standing.finished) return read_outcome(session, nfe, *standing.finished);
   if (session.memory) settings.samples.device_batch = session.memory->device_batch;
   const DistillSummary result =
@@ -410,7 +330,7 @@ Outcome distill_one(Session& session, int nfe) {
   Outcome outcome = {to_json(result.provenance()), result.solver};
   // Of all numbers, so there is none where some do not count; and it takes calls of its own.
   if (session.open.card.sample_rate > 0 && session.open.card.error_masks.empty() &&
-      options.most_forwards == 0) {
+      session.job.most_calls == 0) {
     outcome.summary["validation_snr"] =
         validation_snr(session.model, session.data.measured(),
                        session.memory.value_or(settings.samples), result.solver);
@@ -429,8 +349,8 @@ Outcome distill_one(Session& session, int nfe) {
 }
 
 // What gradients are needed for is refused before the first one is asked for.
-void check_gradients(const DistillCommandOptions& options, const OpenModel& open) {
-  if (parse_method(options.method) != Method::adam) return;
+void check_gradients(const DistillJob& job, const OpenModel& open) {
+  if (job.method != Method::adam) return;
   if (!open.network || has_gradients(*open.network)) return;
   throw bad_input(
       "--method adam needs gradients, and {} is compiled and has none; use --method fit or direct, "
@@ -439,20 +359,19 @@ void check_gradients(const DistillCommandOptions& options, const OpenModel& open
 }
 
 // Every mistake in the options is found before pairs are made or the folder is touched.
-void check_all(const DistillCommandOptions& options, const OpenModel& open,
-               const std::optional<OpenFeatures>& features, const std::vector<int64_t>& nfes,
-               bool decoded) {
-  for (const int64_t nfe : nfes) {
-    distill_options(options, open, features, static_cast<int>(nfe), decoded).validate();
+void check_all(const DistillCommandOptions& options, const DistillJob& job, const OpenModel& open,
+               const std::optional<OpenFeatures>& features, const Execution& execution) {
+  for (const int nfe : job.nfes) {
+    distill_options(job, open, extractor_of(features), nfe, execution).validate();
   }
-  if (features && options.matching_samples() > 0 && options.match_samples <= features->dimension) {
+  if (features && options.matching_samples(job) > 0 && job.match_samples <= features->dimension) {
     throw usage_error(
         "the statistics of {} features need more samples than that to match them on; give "
         "--match-samples {} or more, found {}",
-        features->dimension, features->dimension + 1, options.match_samples);
+        features->dimension, features->dimension + 1, job.match_samples);
   }
-  if (options.pairs.empty()) pairs_wanted(options, open, features);
-  check_gradients(options, open);
+  if (options.pairs.empty()) pairs_wanted(options, job, open, features, execution);
+  check_gradients(job, open);
 }
 
 // On what a budget went.
@@ -466,47 +385,52 @@ std::string spending(const Outcome& outcome) {
       grouped(samples), grouped(fits), grouped(training), grouped(measuring));
 }
 
-std::string measured_on(const TrainingData& data) {
+std::string measured_on(const TrainingPairs& data) {
   return data.validation ? fmt::format("{} held-out pairs", data.validation->count())
                          : "the pairs themselves, as few calls hold out none";
 }
 
+void print_results(const Session& session, const std::vector<Outcome>& outcomes) {
+  const bool decoded = session.job.of_decoded;
+  const std::string title = fmt::format(
+      "PSNR in dB (peak-to-peak {:g}, {} space) on {}, distilled on {} by {}\n{}",
+      value_peak(session.open, decoded), decoded ? "decoded" : "sample", measured_on(session.data),
+      session.data.train.count(), to_string(session.job.method), session.open.title());
+  fmt::print("{}\n", summary_table(outcomes).render(TableFormat::table, title));
+  for (const Outcome& outcome : outcomes) {
+    if (session.job.most_calls > 0) fmt::print("{}\n", spending(outcome));
+  }
+  fmt::print("in {}\n", session.path.string());
+}
+
 void run_distill(const DistillCommandOptions& options) {
-  const auto nfes = options.nfes();
-  options.check_numbers();
+  const DistillJob job = options.job();
   const OpenModel open = open_model(options.model);
-  const bool decoded = in_decoded_space(open, options.space);
+  in_decoded_space(open, options.space);  // refuses one that the model has not
   std::optional<OpenFeatures> features;
   if (!options.features.file.empty()) features = open_features(options.features, open);
-  check_all(options, open, features, nfes, decoded);
+  const Execution execution = shown_execution(open, options.model.batch);
+  check_all(options, job, open, features, execution);
   from_first([&] {
     refuse_unless_resumed(options.output, options.resume);
     return "";
   });
-  Session session{options,  open,    load_training_data(options, open, features),
-                  features, nullptr, decoded};
+  Session session{
+      job,       open,           extractor_of(features),
+      execution, options.output, load_training_pairs(options, job, open, features, execution),
+      nullptr};
   session.model = guided(open, session.data.train.conditions);
-  session.path = std::filesystem::path(options.output) / (options.family + ".solver.json");
-  session.file = begin_solver_file(options, open, session.data, decoded);
+  session.path = session.folder / (job.family + ".solver.json");
+  session.file = begin_solver_file(job, open, session.data);
   std::optional<FolderLock> lock;
   from_first([&] {
-    lock.emplace(claim_folder(
-        options.output, resolved_options(options, open, features, session.data), options.resume));
+    lock.emplace(claim_folder(session.folder, what_decides(job, open, features, session.data),
+                              options.resume));
     return "";
   });
   std::vector<Outcome> outcomes;
-  for (const int64_t nfe : nfes) {
-    outcomes.push_back(distill_one(session, static_cast<int>(nfe)));
-  }
-  const std::string title = fmt::format(
-      "PSNR in dB (peak-to-peak {:g}, {} space) on {}, distilled on {} by {}\n{}",
-      value_peak(open, decoded), decoded ? "decoded" : "sample", measured_on(session.data),
-      session.data.train.count(), options.method, open.title());
-  fmt::print("{}\n", summary_table(outcomes).render(TableFormat::table, title));
-  for (const Outcome& outcome : outcomes) {
-    if (options.most_forwards > 0) fmt::print("{}\n", spending(outcome));
-  }
-  fmt::print("in {}\n", session.path.string());
+  for (const int nfe : job.nfes) outcomes.push_back(distill_one(session, nfe));
+  print_results(session, outcomes);
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
 #include <torch/torch.h>
 
 #include "bespoke/base/error.h"
+#include "bespoke/jobs/conditions.h"
 #include "bespoke/model/script_sampler.h"
 #include "bespoke/solver/named_solver.h"
 #include "commands/export_command.h"
-#include "options/condition_options.h"
 #include "options/model_options.h"
 
 namespace bespoke {

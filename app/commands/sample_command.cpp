@@ -21,6 +21,7 @@
 #include "options/drawing_options.h"
 #include "options/model_options.h"
 #include "options/number_checks.h"
+#include "options/option_groups.h"
 #include "options/samples_options.h"
 #include "options/space_options.h"
 #include "program/invocation.h"
@@ -212,8 +213,17 @@ void add_sample_command(CLI::App& app) {
   options->model.add_to(*command);
   options->model.add_utterances_to(*command);
   options->samples.add_to(*command);
+  options->samples.add_seeds_to(*command);
   add_space_option(*command, options->space);
   command->add_option("-o,--output", options->output, "folder for the samples")->required();
+  group_options(
+      *command,
+      {{"By which solver", {"--solver", "--nfe", "--tolerance", "--learn-from"}},
+       {"Of what",
+        {"--model", "--guidance", "--guidance-scale", "--guidance-interval", "--cond", "--prompt",
+         "--prompts", "--utterances", "--count", "--seed", "--seeds", "--noise"}},
+       {"What to write", {"--space", "--output"}},
+       running_group()});
   command->callback([options] { run_sample(*options); });
 }
 

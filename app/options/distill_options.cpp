@@ -1,14 +1,13 @@
 #include "options/distill_options.h"
-#include "options/condition_options.h"
 
 #include <algorithm>
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/text.h"
-#include "bespoke/distill/starts.h"
-#include "bespoke/recipe/error_mask.h"
 #include "bespoke/solver/named_solver.h"
+#include "options/condition_options.h"
 #include "options/number_checks.h"
+#include "options/option_groups.h"
 #include "options/retired_options.h"
 #include "options/solver_options.h"
 #include "options/space_options.h"
@@ -16,32 +15,6 @@
 namespace bespoke {
 
 using namespace detail;
-
-namespace {
-
-BnsConstraints parse_constraints(const DistillCommandOptions& options) {
-  BnsConstraints constraints;
-  constraints.times = parse_time_rounding(options.times);
-  constraints.unit_start_scale = options.start_scale == "1";
-  if (!constraints.unit_start_scale && options.start_scale != "free") {
-    throw usage_error("--start-scale is free or 1, found '{}'", options.start_scale);
-  }
-  return constraints;
-}
-
-FamilyPtr make_family(const DistillCommandOptions& options, int nfe) {
-  const std::string& name = options.family;
-  const BnsConstraints constraints = parse_constraints(options);
-  if (name == "bns") return bns_family(nfe, constraints);
-  if (constraints.unit_start_scale || !constraints.times.is_free()) {
-    throw usage_error("--start-scale and --times are for bns solvers; leave them or --family out");
-  }
-  if (name == "bst-rk1") return bst_family(ScaleTimeBase::rk1, nfe);
-  if (name == "bst" || name == "bst-rk2") return bst_family(ScaleTimeBase::rk2, nfe);
-  throw Error(ErrorKind::usage, unknown_name("family", name, {"bns", "bst", "bst-rk1", "bst-rk2"}));
-}
-
-}  // namespace
 
 void DistillCommandOptions::add_to(CLI::App& command) {
   add_condition_options(command, conditions,
@@ -62,12 +35,12 @@ void DistillCommandOptions::add_to(CLI::App& command) {
                      "evaluations, one or a list such as 4-20+2; default 8, or with "
                      "--network-calls as many as does best");
   command
-      .add_option("--network-calls", network_calls,
+      .add_option("--network-calls", numbers.network_calls,
                   "with --guidance W: a solver that guides itself, of so many network calls a "
                   "sample; its late steps make no unconditional call")
       ->check(positive_number());
   command
-      .add_option("--family", family,
+      .add_option("--family", numbers.family,
                   "bns (every Non-Stationary solver), bst or bst-rk2, bst-rk1 (scale-time)")
       ->capture_default_str();
   command
@@ -101,17 +74,17 @@ void DistillCommandOptions::add_to(CLI::App& command) {
   add_retired_option(command, "--sigma0",
                      "write the preconditioning in the start's name: --init midpoint@sigma0=2");
   command
-      .add_option("--iterations", iterations,
+      .add_option("--iterations", numbers.iterations,
                   "at most; default 24 (auto, which mostly ends by itself before), 6 (direct) or "
                   "15000 (adam)")
       ->check(positive_number());
   command
-      .add_option("--train-batch", batch,
+      .add_option("--train-batch", numbers.batch,
                   "samples of one iteration; default 4, more where they are small and after an "
                   "iteration that gained nothing, or 40 (adam)")
       ->check(positive_number());
   command
-      .add_option("--calls", most_forwards,
+      .add_option("--calls", numbers.most_calls,
                   "calls of the model to spend on each solver at most, counted per sample and all "
                   "in: its own samples, fits, training and measurements; default any")
       ->check(positive_number());
@@ -126,12 +99,12 @@ void DistillCommandOptions::add_to(CLI::App& command) {
       ->capture_default_str();
   features.add_to(command, "what --match takes the statistics of");
   command
-      .add_option("--match-samples", match_samples,
+      .add_option("--match-samples", numbers.match_samples,
                   "whose statistics are matched, made for it where there is no --pairs")
       ->check(positive_number())
       ->capture_default_str();
   command
-      .add_option("--match-weight", match_weight,
+      .add_option("--match-weight", numbers.match_weight,
                   "of the mean log error of samples beside the statistics; default 2 for both, "
                   "0.3 for distribution, in parts of the distance to be gained")
       ->check(CLI::PositiveNumber);
@@ -141,170 +114,88 @@ void DistillCommandOptions::add_to(CLI::App& command) {
   model.add_utterances_to(command);
   add_space_option(command, space);
   command.add_option("-o,--output", output, "folder of the run and its solvers")->required();
+  group_options(
+      command, {{"What to make",
+                 {"--nfe", "--network-calls", "--family", "--start-scale", "--times", "--space",
+                  "--match", "--features", "--features-range", "--features-size", "--match-samples",
+                  "--match-weight", "--output"}},
+                {"From what",
+                 {"--model", "--guidance", "--guidance-scale", "--guidance-interval", "--cond",
+                  "--prompt", "--prompts", "--utterances", "--pairs", "--init"}},
+                {"How much to spend",
+                 {"--method", "--calls", "--samples", "--tolerance", "--iterations",
+                  "--train-batch", "--direct", "--resume"}},
+                running_group()});
 }
 
-std::string DistillCommandOptions::nfe_text() const {
-  constexpr char kDefault[] = "8";
-  return nfe.empty() && network_calls == 0 ? kDefault : nfe;
-}
+namespace {
 
-std::vector<int64_t> DistillCommandOptions::nfes() const {
-  if (nfe_text().empty()) return {0};
-  auto list = parse_integer_list(nfe_text(), "--nfe");
-  for (const int64_t one : list) check_nfe(one);
-  std::sort(list.begin(), list.end());
-  list.erase(std::unique(list.begin(), list.end()), list.end());
-  if (network_calls > 0 && list.size() > 1) {
-    throw usage_error("--network-calls takes one --nfe at most, found {}", nfe);
+// In rising order; 0 alone where --network-calls leaves it open.
+std::vector<int> evaluations_of(const DistillCommandOptions& options) {
+  if (options.nfe.empty()) {
+    return options.numbers.network_calls > 0 ? std::vector<int>{0} : DistillJob().nfes;
   }
-  return list;
+  std::vector<int> nfes;
+  for (const int64_t nfe : parse_integer_list(options.nfe, "--nfe")) {
+    check_nfe(nfe);
+    nfes.push_back(static_cast<int>(nfe));
+  }
+  std::sort(nfes.begin(), nfes.end());
+  nfes.erase(std::unique(nfes.begin(), nfes.end()), nfes.end());
+  return nfes;
 }
 
-int64_t DistillCommandOptions::matching_samples() const {
-  MatchOptions options;
-  options.match = parse_match(match);
-  if (!features.file.empty()) options.features = sample_features(plain_tensor_features);
-  const auto list = nfes();
-  const bool any = std::any_of(list.begin(), list.end(), [&](int64_t one) {
-    return options.has_statistics(static_cast<int>(one));
-  });
-  return any && pairs.empty() ? match_samples : 0;
+bool is_unit_start_scale(const std::string& text) {
+  if (text != "1" && text != "free") {
+    throw usage_error("--start-scale is free or 1, found '{}'", text);
+  }
+  return text == "1";
 }
 
-void DistillCommandOptions::check_numbers() const {
-  features.check();
-  if (parse_match(match) == Match::samples && !features.file.empty()) {
+// What cannot be asked for beside something else, apart from the job itself.
+void check_together(const DistillCommandOptions& options) {
+  options.features.check();
+  if (parse_match(options.match) == Match::samples && !options.features.file.empty()) {
     throw usage_error("--match samples looks at no features; leave out --features");
   }
-  if (!pairs.empty() && (!conditions.empty() || !model.utterances.empty())) {
+  if (!options.pairs.empty() &&
+      (!options.conditions.empty() || !options.model.utterances.empty())) {
     throw usage_error("--pairs brings its own conditions; leave out --cond and --utterances");
   }
-  if (!pairs.empty() && tolerance) {
+  if (!options.pairs.empty() && options.tolerance) {
     throw usage_error("--pairs brings its own tolerance; leave out --tolerance");
   }
-  if (most_forwards > 0 && tolerance) {
+  if (options.numbers.most_calls > 0 && options.tolerance) {
     throw usage_error(
         "--calls decides how its samples are drawn; leave out --tolerance, or make samples with "
         "'bespoke pairs' and give --pairs");
   }
 }
 
-namespace {
-
-// Of a file: its solver of as many evaluations, or of the most below, padded.
-NamedSolver start_of(const SolverName& name, int nfe, const FieldDescription& field) {
-  if (!name.is_file()) return {to_string(name), resolve_solver(name, nfe, field).at()};
-  const SolverFile file = finished(name.file, field);
-  const NsSolver* nearest = nullptr;
-  for (const auto& filed : file.solvers) {
-    if (filed.solver.nfe() <= nfe) nearest = &filed.solver;
-  }
-  if (nearest == nullptr) {
-    throw usage_error("{} spends {} evaluations, more than --nfe {}", name.file,
-                      file.nfes().front(), nfe);
-  }
-  return {name.file, pad(*nearest, nfe)};
-}
-
-// Those that --init names: none where they are left to the library.
-std::vector<NamedSolver> named_starts(const DistillCommandOptions& options, const Family& family,
-                                      const FieldDescription& field) {
-  if (options.init == kAuto) return {};
-  std::vector<NamedSolver> starts;
-  for (const auto& text : split_solver_names(options.init)) {
-    starts.push_back(start_of(SolverName::parse(text), family.nfe(), field));
-    family.parameters(starts.back().solver);  // refuses what is not in the family
-  }
-  return starts;
-}
-
-// A solver that guides itself: what it is made of is found by the library.
-void set_network_calls(const DistillCommandOptions& options, const GuidanceWeight& guidance,
-                       ModelDistillOptions& result) {
-  if (guidance.is_zero() || guidance.range) {
-    throw usage_error(
-        "--network-calls counts conditional and unconditional calls, so it needs one guidance "
-        "weight, --guidance W; found {}",
-        to_string(guidance));
-  }
-  if (options.family != "bns") {
-    throw usage_error("--network-calls is for bns solvers; leave out --family {}", options.family);
-  }
-  if (options.init != kAuto) {
-    throw usage_error("--network-calls starts from the fit; leave out --init");
-  }
-  result.network_calls = options.network_calls;
-  result.constraints = parse_constraints(options);
-}
-
 }  // namespace
 
-namespace {
-
-// Features of samples as errors are of, which a latent model's are not decoded for: these are
-// decoded first.
-MatchOptions match_options(const DistillCommandOptions& options, const OpenModel& open,
-                           const std::optional<OpenFeatures>& features, bool decoded) {
-  MatchOptions result;
-  result.match = parse_match(options.match);
-  result.weight = options.match_weight;
-  const bool asked = result.match == Match::both || result.match == Match::distribution;
-  if (!features && !asked) return result;
-  TensorFeatures shown = plain_tensor_features;
-  if (features) shown = [&](const torch::Tensor& x) { return (*features->extractor)(x); };
-  const bool decodes = open.decoder && !decoded;
-  result.features = sample_features([&open, shown, decodes](const torch::Tensor& x) {
-    return shown(decodes ? open.decoder->decode(x) : x);
-  });
-  return result;
+DistillJob DistillCommandOptions::job() const {
+  DistillJob job = numbers;
+  job.nfes = evaluations_of(*this);
+  check_together(*this);
+  job.unit_start_scale = is_unit_start_scale(start_scale);
+  job.times = parse_time_rounding(times);
+  job.of_decoded = space == "decoded";
+  job.match = parse_match(match);
+  if (init != kAuto) job.starts = split_solver_names(init);
+  job.method = parse_method(method);
+  job.direct = parse_direct_options(direct);
+  job.validate();
+  return job;
 }
 
-}  // namespace
-
-ModelDistillOptions distill_options(const DistillCommandOptions& options, const OpenModel& open,
-                                    const std::optional<OpenFeatures>& features, int nfe,
-                                    bool decoded) {
-  ModelDistillOptions result;
-  result.nfe = nfe;
-  result.field = open.field();
-  if (options.network_calls > 0) {
-    if (open.card.clip) {
-      throw usage_error(
-          "--network-calls makes a solver that guides itself, and {} clips what is guided "
-          "(\"clip\" in "
-          "its card); leave it out",
-          open.name);
-    }
-    set_network_calls(options, open.guidance, result);
-  } else {
-    result.family = make_family(options, nfe);
-    result.starts = named_starts(options, *result.family, result.field);
-  }
-  result.method = parse_method(options.method);
-  result.iterations = options.iterations;
-  result.most_forwards = options.most_forwards;
-  result.match = match_options(options, open, features, decoded);
-  result.match_samples = options.match_samples;
-  result.direct = parse_direct_options(options.direct);
-  if (options.batch > 0) {
-    result.direct.batch = result.adam.batch = options.batch;
-  }
-  result.peak = value_peak(open, decoded);
-  result.device = open.device;
-  result.samples.device_batch = options.model.batch;
-  if (decoded) {
-    if (!open.card.error_masks.empty()) {
-      throw usage_error(
-          "the card of {} says which numbers of its samples count (\"error_mask\"), not which of "
-          "what they decode to; leave out --space decoded",
-          open.name);
-    }
-    result.samples.decode = [&open](const torch::Tensor& x) { return open.decoder->decode(x); };
-  }
-  result.samples.mask = [&open](const Conditions& conditions) {
-    return error_mask(open.card, conditions);
-  };
-  return result;
+int64_t DistillCommandOptions::matching_samples(const DistillJob& job) const {
+  MatchOptions options;
+  options.match = job.match;
+  if (!features.file.empty()) options.features = sample_features(plain_tensor_features);
+  const bool any = std::any_of(job.nfes.begin(), job.nfes.end(),
+                               [&](int nfe) { return options.has_statistics(nfe); });
+  return any && pairs.empty() ? job.match_samples : 0;
 }
 
 }  // namespace bespoke

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "bespoke/recipe/distill_model.h"
+#include "bespoke/jobs/distill_job.h"
 #include "options/feature_options.h"
 #include "options/model_options.h"
 
@@ -20,38 +20,22 @@ struct DistillCommandOptions {
   std::string pairs, output;
   std::vector<std::string> conditions;  // of the pairs, where they are made here
   std::string nfe;                      // empty: 8, or with --network-calls as many as does best
-  int network_calls = 0;                // of a solver that guides itself; 0: an ordinary one
-  std::string family = "bns", init = kAuto, method = kAuto;
+  std::string init = kAuto, method = kAuto, match = kAuto, space = "sample";
   std::string start_scale = "free", times = "free";  // constraints
   std::string direct;                                // KEY=VALUE,...
-  std::string space = "sample";
-  int64_t iterations = 0, batch = 0, most_forwards = 0;
-  std::optional<double> tolerance;  // of the pairs, where they are made here
-  int64_t samples = 0;              // 0: all of --pairs; otherwise 96, or what --calls pays for
-  std::string match = kAuto;        // what solvers have in common with the model's samples
-  FeatureNetworkOptions features;   // whose statistics are matched
-  int64_t match_samples = ModelDistillOptions().match_samples;
-  double match_weight = 0;
+  DistillJob numbers;                                // what is typed as it is
+  std::optional<double> tolerance;                   // of the pairs, where they are made here
+  int64_t samples = 0;             // 0: all of --pairs; otherwise 96, or what --calls pays for
+  FeatureNetworkOptions features;  // whose statistics are matched
   bool resume = false;
 
   void add_to(CLI::App& command);
 
-  // As it is meant where nothing is typed: "8", or empty with --network-calls.
-  std::string nfe_text() const;
-  // The NFE asked for, in rising order, or 0 alone where --network-calls leaves it open; throws a
-  // usage error where one makes no sense.
-  std::vector<int64_t> nfes() const;
+  // What they ask for, with every mistake in them found that can be found without the model.
+  DistillJob job() const;
   // The samples whose statistics are matched, of a run that makes them itself; 0 where a solver of
   // none of these NFE has its statistics matched.
-  int64_t matching_samples() const;
-  // Throws a usage error for numbers out of range.
-  void check_numbers() const;
+  int64_t matching_samples(const DistillJob& job) const;
 };
-
-// What they mean for one of the NFE, with every mistake in them found. The result refers to `open`
-// and to the features, where there are any.
-ModelDistillOptions distill_options(const DistillCommandOptions& options, const OpenModel& open,
-                                    const std::optional<OpenFeatures>& features, int nfe,
-                                    bool decoded);
 
 }  // namespace bespoke

@@ -9,6 +9,7 @@
 #include "bespoke/base/error.h"
 #include "bespoke/base/text.h"
 #include "bespoke/io/tensor_file.h"
+#include "bespoke/jobs/conditions.h"
 #include "bespoke/model/guidance.h"
 #include "bespoke/model/vocabulary.h"
 #include "options/condition_options.h"
@@ -133,11 +134,14 @@ void SamplesOptions::add_to(CLI::App& command) {
                   "number of samples; default 64, or all of --seeds, --noise or --utterances")
       ->check(positive_number());
   command.add_option("--seed", seed, "sample i starts from noise (seed, i)")->capture_default_str();
+  command.add_option("--noise", noise,
+                     "start from this .npy, or the tensor 'noise' of this .safetensors, as it is");
+}
+
+void SamplesOptions::add_seeds_to(CLI::App& command) {
   command.add_option("--seeds", seeds,
                      "a seed for each sample, such as 0-63: sample i starts from noise (seeds[i], "
                      "0)");
-  command.add_option("--noise", noise,
-                     "start from this .npy, or the tensor 'noise' of this .safetensors, as it is");
 }
 
 ChosenSamples choose_samples(const OpenModel& open, const SamplesOptions& options) {

@@ -18,6 +18,8 @@ struct SamplesOptions {
   std::string noise;  // a file of it
 
   void add_to(CLI::App& command);
+  // --seeds, a seed for each sample.
+  void add_seeds_to(CLI::App& command);
 };
 
 // The samples chosen: their noise and all that decides them.

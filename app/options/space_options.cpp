@@ -25,9 +25,4 @@ bool in_decoded_space(const OpenModel& open, const std::string& space) {
   return space == "decoded";
 }
 
-ValueRange value_range(const OpenModel& open, bool decoded) {
-  if (decoded) return {open.decoder->card().least, open.decoder->card().most};
-  return {open.card.least, open.card.most};
-}
-
 }  // namespace bespoke

@@ -13,16 +13,4 @@ void add_space_option(CLI::App& command, std::string& space);
 // Checked against the model: only one with a decoder has a decoded space.
 bool in_decoded_space(const OpenModel& open, const std::string& space);
 
-// The values of that space.
-struct ValueRange {
-  double least, most;
-};
-ValueRange value_range(const OpenModel& open, bool decoded);
-
-// Their peak-to-peak range, which PSNR is relative to.
-inline double value_peak(const OpenModel& open, bool decoded) {
-  const ValueRange range = value_range(open, decoded);
-  return range.most - range.least;
-}
-
 }  // namespace bespoke

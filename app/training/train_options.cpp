@@ -3,6 +3,7 @@
 #include "bespoke/base/error.h"
 #include "options/decode_options.h"
 #include "options/number_checks.h"
+#include "options/option_groups.h"
 
 namespace bespoke {
 
@@ -153,6 +154,18 @@ void TrainCommandOptions::add_to(CLI::App& command) {
   command.add_option("--threads", threads, "CPU threads (default: all cores)")
       ->check(positive_number());
   command.add_flag("--resume", resume, "continue the training in the output folder");
+  group_options(
+      command,
+      {{"From what",
+        {"--data", "--size", "--latents", "--captions", "--infill", "--test", "--decode-limit"}},
+       {"The network",
+        {"--patch", "--width", "--depth", "--heads", "--mlp-ratio", "--channels", "--multipliers",
+         "--blocks", "--attention", "--levels", "--latent-channels", "--strides"}},
+       {"What to learn, and how long",
+        {"--schedule", "--prediction", "--class-dropout", "--steps", "--batch", "--learning-rate",
+         "--warmup", "--weight-decay", "--ema", "--flip", "--shift", "--seed", "--resume"}},
+       {"What to write", {"--output", "--grid-every", "--name", "--licence", "--source"}},
+       {"Where to run", {"--device", "--dtype", "--threads"}}});
 }
 
 void TrainCommandOptions::check() const {

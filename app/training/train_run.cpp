@@ -6,7 +6,7 @@
 #include "bespoke/base/file.h"
 #include "bespoke/base/json_checks.h"
 #include "bespoke/base/text.h"
-#include "runs/run_folder.h"
+#include "bespoke/jobs/run_folder.h"
 
 namespace bespoke {
 

@@ -1,7 +1,7 @@
 // The corridor: base -> path -> solver -> run -> distill -> tensor -> model -> sample -> io ->
-// recipe -> measure -> report. A folder includes only what is to its left; app and tests include
-// everything. The first five are bespoke::core, from which no library of tensors, pictures or
-// sounds is in reach.
+// recipe -> measure -> report -> jobs. A folder includes only what is to its left; app and tests
+// include everything. The first five are bespoke::core, from which no library of tensors, pictures
+// or sounds is in reach.
 
 #include <gtest/gtest.h>
 
@@ -20,9 +20,9 @@ namespace {
 using namespace bespoke::testing;
 
 const std::vector<std::string>& corridor() {
-  static const std::vector<std::string> folders = {"base",    "path",   "solver",  "run",
-                                                   "distill", "tensor", "model",   "sample",
-                                                   "io",      "recipe", "measure", "report"};
+  static const std::vector<std::string> folders = {"base",    "path",   "solver", "run", "distill",
+                                                   "tensor",  "model",  "sample", "io",  "recipe",
+                                                   "measure", "report", "jobs"};
   return folders;
 }
 

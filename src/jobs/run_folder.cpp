@@ -1,4 +1,4 @@
-#include "runs/run_folder.h"
+#include "bespoke/jobs/run_folder.h"
 
 #include <fmt/format.h>
 

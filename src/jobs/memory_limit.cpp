@@ -1,4 +1,4 @@
-#include "runs/memory_limit.h"
+#include "memory_limit.h"
 
 #include <fmt/format.h>
 #include <sys/mman.h>

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "bespoke/jobs/condition_deals.h"
+#include "bespoke/jobs/execution.h"
+#include "bespoke/jobs/open_model.h"
+#include "bespoke/recipe/pair_store.h"
+#include "bespoke/recipe/pairs.h"
+
+namespace bespoke {
+
+// Pairs of a model as it is opened, guided where it is to be; where guidance is a range each pair
+// has its own weight. Pairs that the reference cannot finish have an x1 of NaN. `what` is told to
+// execution.on_progress.
+Pairs make_pairs(const OpenModel& open, PairSource source, const Execution& execution,
+                 const std::string& what);
+
+// Those of them that can be learnt from, on the device of the job; of the others there is a note.
+// `what` names them.
+Pairs intact_pairs(const Pairs& pairs, const std::string& what, const Execution& execution);
+
+// Which pairs a job needs.
+struct PairRequest {
+  std::vector<std::string> conditions;  // NAME=VALUE, as ConditionDeals takes them
+  PairPlan plan;                        // its owner, tf32 and conditions are filled in
+  // In memory alone: pairs whose statistics are matched, from the noise after the training pairs',
+  // which need no exact samples; and evaluations of each sample, instead of the plan's tolerances.
+  int64_t matching = 0;
+  Tolerances matching_tolerances = {1e-3, 1e-3};
+  int64_t fixed_evaluations = 0;
+};
+
+// Makes the pairs of a model, for a folder or in memory: the same either way.
+class PairMaker {
+ public:
+  // Everything that can be wrong with the request is found here.
+  PairMaker(const OpenModel& open, PairRequest request, Execution execution);
+
+  const PairPlan& plan() const { return request_.plan; }
+
+  // Notes of what is doubtful in a few samples of a network, before hundreds are made.
+  void look_first() const;
+
+  // Makes what the folder lacks.
+  PairReport fill(const std::filesystem::path& folder) const;
+
+  // In memory, as they are made: see intact_pairs. Training pairs with so many trajectories.
+  Pairs make(Split split, int64_t trajectories = 0) const;
+  Pairs make_matching() const;
+
+ private:
+  Pairs make(Split split, PairSource source, const std::string& what) const;
+
+  const OpenModel& open_;
+  PairRequest request_;
+  Execution execution_;
+  ConditionDeals deals_;
+};
+
+}  // namespace bespoke

@@ -1,0 +1,245 @@
+#include "bespoke/jobs/distill_job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "bespoke/base/error.h"
+#include "bespoke/base/json_checks.h"
+#include "bespoke/base/text.h"
+#include "bespoke/recipe/error_mask.h"
+#include "bespoke/solver/field_differences.h"
+#include "bespoke/solver/named_solver.h"
+
+namespace bespoke {
+
+using namespace detail;
+
+namespace {
+
+// The fields of a job by their names: the only list of them, for writing and reading alike.
+template <class Options, class Visit>
+void each_direct_option(Options& direct, Visit visit) {
+  visit("remembered", direct.remembered);
+  visit("judges", direct.judges);
+  visit("smoothing", direct.smoothing);
+  visit("damping", direct.damping);
+  visit("attempts", direct.attempts);
+  visit("difference", direct.difference);
+  visit("time_difference", direct.time_difference);
+}
+
+template <class Job, class Visit>
+void each_field(Job& job, Visit visit) {
+  visit("nfes", job.nfes);
+  visit("network_calls", job.network_calls);
+  visit("family", job.family);
+  visit("unit_start_scale", job.unit_start_scale);
+  visit("times", job.times);
+  visit("of_decoded", job.of_decoded);
+  visit("match", job.match);
+  visit("match_weight", job.match_weight);
+  visit("match_samples", job.match_samples);
+  visit("starts", job.starts);
+  visit("method", job.method);
+  visit("direct", job.direct);
+  visit("iterations", job.iterations);
+  visit("batch", job.batch);
+  visit("most_calls", job.most_calls);
+}
+
+template <class Value>
+nlohmann::json encoded(const Value& value) {
+  return value;
+}
+nlohmann::json encoded(const TimeRounding& times) { return to_string(times); }
+nlohmann::json encoded(Match match) { return to_string(match); }
+nlohmann::json encoded(Method method) { return to_string(method); }
+nlohmann::json encoded(const DirectOptions& direct) {
+  nlohmann::json json;
+  each_direct_option(direct, [&](const char* name, const auto& value) { json[name] = value; });
+  return json;
+}
+
+template <class Value>
+void decode(const nlohmann::json& json, Value& value) {
+  value = json.get<Value>();
+}
+void decode(const nlohmann::json& json, TimeRounding& times) {
+  times = parse_time_rounding(json.get<std::string>());
+}
+void decode(const nlohmann::json& json, Match& match) {
+  match = parse_match(json.get<std::string>());
+}
+void decode(const nlohmann::json& json, Method& method) {
+  method = parse_method(json.get<std::string>());
+}
+void decode(const nlohmann::json& json, DirectOptions& direct) {
+  each_direct_option(direct, [&](const char* name, auto& value) { decode(json.at(name), value); });
+}
+
+BnsConstraints constraints_of(const DistillJob& job) {
+  BnsConstraints constraints;
+  constraints.times = job.times;
+  constraints.unit_start_scale = job.unit_start_scale;
+  return constraints;
+}
+
+FamilyPtr make_family(const DistillJob& job, int nfe) {
+  if (job.family == "bns") return bns_family(nfe, constraints_of(job));
+  if (job.family == "bst-rk1") return bst_family(ScaleTimeBase::rk1, nfe);
+  return bst_family(ScaleTimeBase::rk2, nfe);
+}
+
+// A file of solvers to start from. Notes where it was made for another field.
+SolverFile read_starts(const std::string& path, const FieldDescription& field,
+                       const Execution& execution) {
+  SolverFile file = read_finished(path, field);
+  for (const auto& difference : field_differences(file, field).doubtful) {
+    execution.note(fmt::format("warning: {} {}", path, difference));
+  }
+  return file;
+}
+
+// Of a file: its solver of as many evaluations, or of the most below, padded.
+NamedSolver start_of(const SolverName& name, int nfe, const FieldDescription& field,
+                     const Execution& execution) {
+  if (!name.is_file()) return {to_string(name), resolve_solver(name, nfe, field).at()};
+  const SolverFile file = read_starts(name.file, field, execution);
+  const NsSolver* nearest = nullptr;
+  for (const auto& filed : file.solvers) {
+    if (filed.solver.nfe() <= nfe) nearest = &filed.solver;
+  }
+  if (nearest == nullptr) {
+    throw usage_error("{} spends {} evaluations, more than --nfe {}", name.file,
+                      file.nfes().front(), nfe);
+  }
+  return {name.file, pad(*nearest, nfe)};
+}
+
+// None where they are left to the library.
+std::vector<NamedSolver> named_starts(const DistillJob& job, const Family& family,
+                                      const FieldDescription& field, const Execution& execution) {
+  std::vector<NamedSolver> starts;
+  for (const auto& text : job.starts) {
+    starts.push_back(start_of(SolverName::parse(text), family.nfe(), field, execution));
+    family.parameters(starts.back().solver);  // refuses what is not in the family
+  }
+  return starts;
+}
+
+// A solver with built-in guidance: what it is made of is found by the library.
+void set_network_calls(const DistillJob& job, const OpenModel& open, ModelDistillOptions& result) {
+  if (open.card.clip) {
+    throw usage_error(
+        "--network-calls makes a solver that guides itself, and {} clips what is guided (\"clip\" "
+        "in its card); leave it out",
+        open.name);
+  }
+  if (open.guidance.is_zero() || open.guidance.range) {
+    throw usage_error(
+        "--network-calls counts conditional and unconditional calls, so it needs one guidance "
+        "weight, --guidance W; found {}",
+        to_string(open.guidance));
+  }
+  result.network_calls = job.network_calls;
+  result.constraints = constraints_of(job);
+}
+
+// Features of samples as errors are of, which a latent model's are not decoded for: these are
+// decoded first.
+MatchOptions match_options(const DistillJob& job, const OpenModel& open,
+                           const std::shared_ptr<const FeatureExtractor>& features) {
+  MatchOptions result;
+  result.match = job.match;
+  result.weight = job.match_weight;
+  const bool is_asked_for = job.match == Match::both || job.match == Match::distribution;
+  if (!features && !is_asked_for) return result;
+  TensorFeatures of_seen = plain_tensor_features;
+  if (features) of_seen = [features](const torch::Tensor& x) { return (*features)(x); };
+  const bool decodes = open.decoder && !job.of_decoded;
+  result.features = sample_features([&open, of_seen, decodes](const torch::Tensor& x) {
+    return of_seen(decodes ? open.decoder->decode(x) : x);
+  });
+  return result;
+}
+
+}  // namespace
+
+nlohmann::json to_json(const DistillJob& job) {
+  nlohmann::json json;
+  each_field(job, [&](const char* name, const auto& value) { json[name] = encoded(value); });
+  return json;
+}
+
+DistillJob parse_distill_job(const nlohmann::json& json, const std::string& source) {
+  return read_checked(source, [&] {
+    DistillJob job;
+    std::vector<std::string> names;
+    each_field(job, [&](const char* name, const auto&) { names.emplace_back(name); });
+    check_keys(json, names, {}, source);
+    each_field(job, [&](const char* name, auto& value) { decode(json.at(name), value); });
+    job.validate();
+    return job;
+  });
+}
+
+void DistillJob::validate() const {
+  static const std::vector<std::string> families = {"bns", "bst", "bst-rk1", "bst-rk2"};
+  if (std::find(families.begin(), families.end(), family) == families.end()) {
+    throw Error(ErrorKind::usage, unknown_name("family", family, families));
+  }
+  if (network_calls > 0 && nfes.size() != 1) {
+    throw usage_error("--network-calls takes one --nfe at most, found {}", nfes.size());
+  }
+  if (network_calls > 0 && family != "bns") {
+    throw usage_error("--network-calls is for bns solvers; leave out --family {}", family);
+  }
+  if (network_calls > 0 && !starts.empty()) {
+    throw usage_error("--network-calls starts from the fit; leave out --init");
+  }
+  if (family != "bns" && (unit_start_scale || !times.is_free())) {
+    throw usage_error("--start-scale and --times are for bns solvers; leave them or --family out");
+  }
+}
+
+ModelDistillOptions distill_options(const DistillJob& job, const OpenModel& open,
+                                    const std::shared_ptr<const FeatureExtractor>& features,
+                                    int nfe, const Execution& execution) {
+  ModelDistillOptions result;
+  result.nfe = nfe;
+  result.field = open.field();
+  if (job.network_calls > 0) {
+    set_network_calls(job, open, result);
+  } else {
+    result.family = make_family(job, nfe);
+    result.starts = named_starts(job, *result.family, result.field, execution);
+  }
+  result.method = job.method;
+  result.iterations = job.iterations;
+  result.most_forwards = job.most_calls;
+  result.match = match_options(job, open, features);
+  result.match_samples = job.match_samples;
+  result.direct = job.direct;
+  if (job.batch > 0) result.direct.batch = result.adam.batch = job.batch;
+  result.peak = value_peak(open, job.of_decoded);
+  result.device = execution.device;
+  result.team = execution.team;
+  result.samples.device_batch = execution.batch;
+  if (job.of_decoded) {
+    if (!open.card.error_masks.empty()) {
+      throw usage_error(
+          "the card of {} says which numbers of its samples count (\"error_mask\"), not which of "
+          "what they decode to; leave out --space decoded",
+          open.name);
+    }
+    result.samples.decode = [&open](const torch::Tensor& x) { return open.decoder->decode(x); };
+  }
+  result.samples.mask = [&open](const Conditions& conditions) {
+    return error_mask(open.card, conditions);
+  };
+  return result;
+}
+
+}  // namespace bespoke

@@ -1,0 +1,120 @@
+#include "bespoke/jobs/pair_maker.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "bespoke/base/error.h"
+#include "bespoke/measure/card_check.h"
+#include "bespoke/model/guidance.h"
+#include "bespoke/recipe/error_mask.h"
+
+namespace bespoke {
+
+namespace {
+
+PairRun run_on(const Execution& execution, const std::string& what) {
+  PairRun run;
+  run.batch = execution.batch;
+  run.device = execution.device;
+  run.team = execution.team;
+  run.on_progress = [&execution, what](double done) { execution.report(what, done); };
+  run.on_given_up = [](int64_t, const std::string&) {};  // intact_pairs leaves it out
+  return run;
+}
+
+// Who the pairs belong to, and how they were chosen.
+PairRequest completed(PairRequest request, const OpenModel& open) {
+  request.plan.owner = {open.identity(), open.guidance};
+  request.plan.tf32 = open.is_tf32();
+  check_plan(request.plan);
+  return request;
+}
+
+// The pairs whose statistics are matched are training pairs that follow the others.
+PairPlan with_matching(const PairRequest& request) {
+  PairPlan plan = request.plan;
+  plan.train.count += request.matching;
+  return plan;
+}
+
+}  // namespace
+
+Pairs make_pairs(const OpenModel& open, PairSource source, const Execution& execution,
+                 const std::string& what) {
+  if (const auto& range = open.guidance.range) {
+    source.conditions[kGuidanceCondition] =
+        guidance_weights(*range, static_cast<uint64_t>(source.seed),
+                         static_cast<uint64_t>(source.first), source.count);
+  }
+  return make_pairs(guided(open, source.conditions), source, run_on(execution, what));
+}
+
+Pairs intact_pairs(const Pairs& pairs, const std::string& what, const Execution& execution) {
+  SoundPairs intact = leave_out_broken(pairs, what);
+  for (const int64_t pair : intact.left_out) {
+    execution.note(
+        fmt::format("{} sample {} left out: the model's own sample is not finite", what, pair));
+  }
+  return intact.pairs.to(execution.device, execution.dtype);
+}
+
+PairMaker::PairMaker(const OpenModel& open, PairRequest request, Execution execution)
+    : open_(open),
+      request_(completed(std::move(request), open)),
+      execution_(std::move(execution)),
+      deals_(open, request_.conditions, with_matching(request_)) {
+  request_.plan.conditions = deals_.policy();
+}
+
+void PairMaker::look_first() const {
+  if (!open_.network) return;
+  GlanceOptions options;
+  options.count = std::min(options.count, plan().train.count);
+  options.batch = execution_.batch;
+  options.seed = static_cast<uint64_t>(plan().train.seed);
+  options.device = execution_.device;
+  options.conditions = deals_.of(Split::train, 0, options.count);
+  options.mask = error_mask(open_.card, options.conditions);
+  const SampleGlance glance =
+      glance_at_samples(guided(open_, deals_.rows()), open_.card.least, open_.card.most, options);
+  for (const auto& remark : remarks(glance, open_.card)) execution_.note("warning: " + remark);
+}
+
+PairReport PairMaker::fill(const std::filesystem::path& folder) const {
+  const auto conditions = [&](Split split, int64_t begin, int64_t end) {
+    return deals_.of(split, begin, end);
+  };
+  PairRun run = run_on(execution_, "pairs");
+  run.on_given_up = [&](int64_t, const std::string& why) {
+    execution_.note(why + "; distillation leaves it out");
+  };
+  return make_pairs(folder, plan(), guided(open_, deals_.rows()), conditions, run);
+}
+
+Pairs PairMaker::make(Split split, PairSource source, const std::string& what) const {
+  source.seed = (split == Split::train ? plan().train : plan().validation).seed;
+  source.conditions = deals_.of(split, source.first, source.first + source.count);
+  source.fixed_evaluations = request_.fixed_evaluations;
+  return make_pairs(guided(open_, deals_.rows()), source,
+                    run_on(execution_, fmt::format("the model's own samples ({})", what)));
+}
+
+Pairs PairMaker::make(Split split, int64_t trajectories) const {
+  PairSource source;
+  source.count = (split == Split::train ? plan().train : plan().validation).count;
+  source.tolerances = plan().tolerances;
+  source.trajectories = trajectories;
+  return make(split, source, to_string(split));
+}
+
+Pairs PairMaker::make_matching() const {
+  PairSource source;
+  source.first = plan().train.count;
+  source.count = request_.matching;
+  source.tolerances = request_.matching_tolerances;
+  return make(Split::train, source, "to match statistics of");
+}
+
+}  // namespace bespoke
