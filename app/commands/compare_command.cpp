@@ -491,6 +491,11 @@ std::string render_for_people(const PreparedComparison& work, const ComparisonRe
          render_agreement(result, format, nfes) + render_by_guidance(result.figures, format);
 }
 
+// Beside figures for programs, which have no room for sentences.
+void tell_notes(const std::vector<std::string>& notes) {
+  for (const auto& note : notes) say("bespoke: {}", note);
+}
+
 void run_compare(const CompareCommandOptions& options) {
   const TableFormat format = parse_table_format(options.format);
   std::vector<int64_t> nfes = parse_integer_list(options.nfe, "--nfe");
@@ -523,6 +528,7 @@ void run_compare(const CompareCommandOptions& options) {
   const std::string finding = for_programs ? "" : finding_of(compared);
   if (!finding.empty()) fmt::print("\n{}\n", printable(finding));
   if (!is_first()) return;
+  if (for_programs) tell_notes(work.contenders.notes);
   if (options.report.any()) write_reports(make_report(compared), options.report);
   if (!options.sounds.empty()) write_compared_sounds(compared, options.sounds);
 }
