@@ -87,6 +87,31 @@ TEST_F(CompareCommand, ReportsTellSolversOfOneNameApart) {
   expect_failure("compare --count 4 --nfe 4 --report folder", 2, "is a folder");
 }
 
+// The deviation of the samples' own figures over the root of their number.
+TEST_F(CompareCommand, StandardErrorsAreThoseOfTheMeanOverSamples) {
+  const std::string one = "compare --no-cache --nfe 4 --solvers midpoint --seeds ";
+  for (const std::string figure : {"psnr", "snr"}) {
+    std::vector<double> each;
+    for (const char* seed : {"0", "1", "2"}) {
+      each.push_back(figures(one + seed)[0][figure + "_db"].get<double>());
+    }
+    const double mean = (each[0] + each[1] + each[2]) / 3;
+    double squares = 0;
+    for (const double value : each) squares += (value - mean) * (value - mean);
+    const json all = figures(one + "0-2");
+    EXPECT_NEAR(all[0][figure + "_db"].get<double>(), mean, 1e-3) << figure;
+    const double error = all[0][figure + "_error_db"].get<double>();
+    EXPECT_GT(error, 0.1) << figure;
+    EXPECT_NEAR(error, std::sqrt(squares / 2 / 3), 1e-3) << figure;
+  }
+}
+
+TEST_F(CompareCommand, ProgramsAreToldWhatTheBestIsBesideTheFigures) {
+  const Outcome outcome = run("compare --no-cache --count 2 --nfe 2 --solvers best --format json");
+  EXPECT_EQ(json::parse(outcome.out).size(), 1u);
+  EXPECT_NE(outcome.err.find("best at 2 NFE is "), std::string::npos) << outcome.err;
+}
+
 // Of two distilled solvers the better one is spoken of, by the name of its row, and the other is
 // one of those that it is measured by.
 TEST_F(CompareCommand, TheSentenceUnderTheTableHoldsForAllRows) {

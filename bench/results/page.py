@@ -1,0 +1,103 @@
+"""Records as Markdown, and the whole page of results."""
+
+import textwrap
+
+from results.charts import svg
+from results.program import write_text
+
+GROUPS = {
+    "Class-conditional images": "",
+    "Text to image": "`emoji-t2i` draws in a latent space by prompts of things on colours that it "
+                     "never saw together in training. Solvers are made for latents, from other "
+                     "prompts than those that measure.",
+    "Audio": "`speech` fills gaps in spoken digits, in the latent space of a codec "
+             "([audio.md](audio.md)).",
+    "Guidance": "",
+    "Variants": "",
+    "Decibels for calls": "What `distill --calls N` finds for N calls of the model: its own samples, "
+                          "fits, training and measurements.",
+}
+
+HEAD = """# Results
+
+Written by `./dev results` from [measurements](results); every table is made by one command of
+{version}, on {hardware}. To measure again:
+
+    ./dev results --list
+    ./dev results TABLE ... --device cuda
+
+Figures are means over unseen samples ± their standard errors, against the model's own samples from
+the same noise. The unseen samples took no part in making or choosing a solver. The best of the
+catalogue is chosen at each number of evaluations (NFE), over all its methods and grids, on 24 other
+samples. BST and BNS are found by the same method (`auto`, or `direct` where that is said), from the
+same samples. The fit is what BNS starts from. Named solvers run on their default grid. Bold is the
+best of a column. What was learnt on the way is in the [notebook](../research/experiments.md).
+"""
+
+
+def figure(cell, digits, bold):
+    if not isinstance(cell, list):
+        return cell
+    value, error = cell
+    if value is None:
+        return "diverged"
+    text = f"{value:.{digits}f}"
+    text = f"**{text}**" if bold else text
+    return f"{text} ± {error:.{digits}f}" if error is not None else text
+
+
+def best_of(part, column):
+    """The figure that stands out in a column; none where none is to."""
+    values = [row[column][0] for row in part.rows
+              if isinstance(row[column], list) and row[column][0] is not None]
+    return None if not part.best or not values else (max if part.best == "most" else min)(values)
+
+
+def table(part):
+    columns = range(len(part.columns))
+    best = [best_of(part, column) for column in columns]
+    lines = ["| " + " | ".join(part.columns) + " |", "|" + "---|" * len(part.columns)]
+    for row in part.rows:
+        cells = [figure(row[i], part.digits, isinstance(row[i], list) and best[i] is not None and
+                        row[i][0] == best[i]) for i in columns]
+        lines.append("| " + " | ".join(cells) + " |")
+    caption = part.caption if part.caption.endswith(".") else part.caption + ":"
+    return wrapped(caption) + "\n\n" + "\n".join(lines)
+
+
+def wrapped(text):
+    return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)
+
+
+def minutes(seconds):
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
+def section(record, pictures):
+    """A table of the page."""
+    text = [f"### {record.title}", wrapped(record.about), *map(table, record.parts)]
+    text += [f"![{chart.upwards} by {chart.across}, of {', '.join(chart.series)}]"
+             f"({pictures}/{chart.name}.svg)" for chart in record.charts]
+    text.append(f"{minutes(record.seconds)} in all, {record.made} (`./dev results {record.name}`):")
+    text.append("\n".join("    " + command for command in record.commands))
+    return "\n\n".join(text)
+
+
+def page(records):
+    """The page of records in their order."""
+    first = records[0]
+    machines = list(dict.fromkeys(record.hardware for record in records))
+    head, *rest = HEAD.format(version=first.version, hardware=" and ".join(machines)).split("\n\n")
+    text = [head, *(part if part.startswith(" ") else wrapped(part) for part in rest)]
+    for group, about in GROUPS.items():
+        some = [record for record in records if record.group == group]
+        if some:
+            text += [f"## {group}", *([wrapped(about)] if about else []),
+                     *(section(record, "pictures/results") for record in some)]
+    return "\n\n".join(text) + "\n"
+
+
+def write_charts(records, folder):
+    for record in records:
+        for chart in record.charts:
+            write_text(folder / f"{chart.name}.svg", svg(chart))
