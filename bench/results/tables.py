@@ -9,6 +9,8 @@ from results.records import Chart, Part, Record
 LABELS = {"euler": "Euler", "midpoint": "Midpoint", "dpm++2m": "DPM++(2M)", "unipc2-bh2": "UniPC-2",
           "best": "best of the catalogue", "bst": "BST", "fit": "the fit", "bns": "BNS"}
 
+FEATURES = 64  # of cifar10-features: a distance needs more samples than that
+
 
 @dataclass(frozen=True)
 class Sizes:
@@ -19,18 +21,19 @@ class Sizes:
     choosing: int = 32  # to choose among iterates
     calls: int = 30000  # of a BNS distillation, without the samples
     bst_calls: int = 15000
-    count: int = 256  # to measure by, for which no solver was made or chosen
+    count: int = 512  # to measure by, for which no solver was made or chosen
     budgets: tuple = (100, 200, 400, 1000, 3000, 10000, 30000)
     classical: tuple = ("euler", "midpoint", "dpm++2m", "unipc2-bh2", "best")
+    tolerance: str = ""  # of references, instead of the model's
 
     def evaluations(self):
         first, last, step = map(int, re.match(r"(\d+)-(\d+)\+(\d+)", self.nfe).groups())
         return list(range(first, last + 1, step))
 
 
-QUICK = Sizes("4-8+4", 24, 8, 800, 400, 16, (100, 800), ("euler", "midpoint"))
+QUICK = Sizes("4-8+4", 16, 8, 800, 400, 8, (100, 800), ("euler", "midpoint"), "1e-3")
 # Of networks of ten times the weights, for which minutes of a GPU must do.
-LARGE = Sizes(samples=64, choosing=24, calls=12000, bst_calls=4000, count=96,
+LARGE = Sizes(samples=64, choosing=24, calls=12000, bst_calls=4000, count=128,
               classical=("euler", "midpoint", "best"))
 
 
@@ -40,17 +43,21 @@ def label_of(solver):
                       if ".solver.json" in solver else solver)
 
 
+def tolerance_of(model, sizes):
+    return sizes.tolerance or model.tolerance
+
+
 def make_pairs(program, model, sizes):
     program.pairs(*model.options(), "--count", sizes.samples, "--validation", sizes.choosing,
-                  "--tolerance", model.tolerance, *model.learnt)
+                  "--tolerance", tolerance_of(model, sizes), *model.learnt)
 
 
-def compared(program, model, sizes, name, solvers, nfe, *more, which=""):
+def compared(program, model, sizes, name, solvers, nfe, which="", distances=False):
     """Rows by label, on unseen noise of seed 5, and the names of the best of the catalogue."""
-    features = model.features if "fd" in more else ()
+    features = model.features if distances else ()
     rows, messages = program.compare(
         name, *model.options(), *model.unseen[which], "--seed", 5, "--count", sizes.count,
-        "--tolerance", model.tolerance, "--nfe", nfe, *features,
+        "--tolerance", tolerance_of(model, sizes), "--nfe", nfe, *features,
         *(("--space", "decoded") if model.decoded else ()), "--solvers", ",".join(solvers))
     chosen = dict(re.findall(r"best at (\d+) NFE is (\S+)", messages))
     return [row for row in rows if row["solver"] != "reference"], chosen
@@ -99,13 +106,13 @@ def spending(program, nfes, chosen):
                 ["NFE", "best of the catalogue", "BST", "the fit", "BNS"], rows)
 
 
-def quantities(model):
+def quantities(model, distances):
     if model.sound:
         return [("snr_latent_db", "SNR of the latents in the filled spans, dB", "most"),
                 ("snr_decoded_db", "SNR of the waveforms in the filled spans, dB", "most")]
     space = "decoded images" if model.decoded else "samples"
     found = [("psnr_db", f"PSNR of {space}, dB (peak-to-peak 2)", "most")]
-    if model.features:
+    if distances:
         found.append(("fd_ref", "Fréchet distance to the model's own samples, in the 64 features of "
                       "`cifar10-features`", "least"))
     return found
@@ -129,11 +136,12 @@ class Curves:
                    program.distill("bst", *how, "--family", "bst", "--calls", sizes.bst_calls),
                    program.distill("fit", *how, "--method", "fit"),
                    program.distill("bns", *how, "--calls", sizes.calls)]
+        distances = bool(model.features) and sizes.count > FEATURES
         parts, charts = [], []
         for place, which in enumerate(model.unseen):
             rows, chosen = compared(program, model, sizes, f"compare-{place}", solvers, sizes.nfe,
-                                    "fd", which=which)
-            for quantity, caption, best in quantities(model):
+                                    which, distances)
+            for quantity, caption, best in quantities(model, distances):
                 words = f"{caption}; {which}" if which else caption
                 parts.append(by_evaluations(rows, nfes, quantity, words, best))
                 if quantity != "snr_decoded_db":
@@ -144,7 +152,7 @@ class Curves:
         parts.append(spending(program, nfes, chosen))
         about = (f"Solvers learn from {sizes.samples} of the model's own samples and are chosen by "
                  f"{sizes.choosing} others; {sizes.count} unseen ones of seed 5 measure. References "
-                 f"at {model.tolerance}.")
+                 f"at {tolerance_of(model, sizes)}.")
         return Record(self.name, model.title, self.group, about, parts, charts)
 
 
@@ -177,7 +185,7 @@ class Constraints:
 
 def samples_told(model, sizes):
     return (f"{sizes.samples} samples to learn from, {sizes.choosing} to choose by, {sizes.count} "
-            f"unseen ones of seed 5. References at {model.tolerance}.")
+            f"unseen ones of seed 5. References at {tolerance_of(model, sizes)}.")
 
 
 class GuidanceRange:
@@ -297,7 +305,7 @@ class Calls:
                   label_of(best): [[spent[0], level], [spent[-1], level]]}
         chart = Chart(self.name, "calls of the model, all in", "dB", series, "x")
         about = (f"8 evaluations; {sizes.count} unseen samples of seed 5, one run for each budget, so "
-                 f"one set of samples. References at {self.model.tolerance}.")
+                 f"one set of samples. References at {tolerance_of(self.model, sizes)}.")
         weight = f", w = {self.model.guidance}" if self.model.guidance != "0" else ""
         return Record(self.name, f"`{self.model.card}`{weight}, {self.nfe} evaluations", self.group,
                       about, [part], [chart])
