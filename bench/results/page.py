@@ -11,7 +11,7 @@ GROUPS = {
                      "never saw together in training. Solvers are made for latents, from other "
                      "prompts than those that measure.",
     "Audio": "`speech` fills gaps in spoken digits, in the latent space of a codec "
-             "([audio.md](audio.md)).",
+             "([audio](guide/audio.md)).",
     "Guidance": "",
     "Variants": "",
     "Decibels for calls": "What `distill --calls N` finds for N calls of the model: its own samples, "
