@@ -8,9 +8,9 @@
     python3 bench/reproduce.py --quick prompts-w2 --output out/results    a table at tiny size
     python3 bench/reproduce.py --from out/results/results      the page, without measuring
 
-A table is a folder of commands under OUTPUT/work. One that was stopped goes on after the last command
-that came to its end. What was measured goes to OUTPUT/results/TABLE.json, and from all that is there
-and of one version the page OUTPUT/results.md and its charts are written. OUTPUT is docs/."""
+A table is a folder of commands under OUTPUT/work. One that was stopped goes on after the last
+command that came to its end. What was measured goes to OUTPUT/results/TABLE.json, and from all that
+is there and of one version the page OUTPUT/results.md and its charts are written. OUTPUT is docs/."""
 
 import argparse
 import datetime
@@ -36,11 +36,11 @@ def parsed():
     parser.add_argument("--list", action="store_true", help="the tables, and what they need")
     parser.add_argument("--quick", action="store_true",
                         help="tiny sizes; unless tables are named, of an analytic model")
-    parser.add_argument("--nfe", help="evaluations of tables by NFE, FIRST-LAST+STEP; default 4-20+2")
+    parser.add_argument("--nfe", help="evaluations of tables by NFE, FIRST-LAST+STEP (4-20+2)")
     parser.add_argument("--bespoke", type=Path, default=ROOT / "build/release/bespoke")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda:N")
     parser.add_argument("--dtype", default="fp32", help="precision of the model")
-    parser.add_argument("--distill-dtype", help="the same in distillations; tf32 saves time on a GPU")
+    parser.add_argument("--distill-dtype", help="the same in distillations; tf32 saves time")
     parser.add_argument("--batch", type=int, default=64, help="samples of a call")
     parser.add_argument("--models", type=Path, help="folder of cards of further image models")
     parser.add_argument("--speech", type=Path,
@@ -89,8 +89,8 @@ def chosen(options):
     if options.quick:
         known = tables.quick() + (known if options.tables else [])
     if options.speech and not (options.speech / "train" / "manifest.jsonl").is_file():
-        raise Failure(f"--speech {options.speech} has no train/manifest.jsonl: make the folder with "
-                      "build/release/teachers/spoken_digits")
+        raise Failure(f"--speech {options.speech} has no train/manifest.jsonl: make the folder "
+                      "with build/release/teachers/spoken_digits")
     names = [table.name for table in known]
     for name in options.tables:
         if name not in names:

@@ -76,7 +76,8 @@ def speech(guidance, recordings):
 
 
 def embedded(name):
-    titles = {"cifar10-fm-ot": "velocity on the FM-OT path", "cifar10-eps-vp": "noise on the VP path"}
+    titles = {"cifar10-fm-ot": "velocity on the FM-OT path",
+              "cifar10-eps-vp": "noise on the VP path"}
     return Model(name, f"`{name}`: {titles[name]}, 3x32x32", name, unseen=classes(10),
                  features=("--features", "cifar10-features"))
 

@@ -14,8 +14,8 @@ GROUPS = {
              "([audio](guide/audio.md)).",
     "Guidance": "",
     "Variants": "",
-    "Decibels for calls": "What `distill --calls N` finds for N calls of the model: its own samples, "
-                          "fits, training and measurements.",
+    "Decibels for calls": "What `distill --calls N` finds for N calls of the model: its own "
+                          "samples, fits, training and measurements.",
 }
 
 HEAD = """# Results

@@ -1,5 +1,5 @@
-"""What a measured table is, apart from how it was measured: captions, columns, cells, charts, and the
-facts that figures need. It is kept as JSON, and pages are written from it."""
+"""What a measured table is, apart from how it was measured: captions, columns, cells, charts, and
+the facts that figures need. It is kept as JSON, and pages are written from it."""
 
 import json
 from dataclasses import asdict, dataclass, field
