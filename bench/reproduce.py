@@ -10,7 +10,8 @@
 
 A table is a folder of commands under OUTPUT/work. One that was stopped goes on after the last
 command that came to its end. What was measured goes to OUTPUT/results/TABLE.json, and from all that
-is there and of one version the page OUTPUT/results.md and its charts are written. OUTPUT is docs/."""
+is there and of one version the page OUTPUT/results.md and its charts are written. OUTPUT is docs/
+by default."""
 
 import argparse
 import datetime

@@ -75,7 +75,7 @@ def by_evaluations(rows, nfes, quantity, caption, best="most"):
     for row in rows:
         found.setdefault(label_of(row["solver"]), {})[row["nfe"]] = cell(row, quantity)
     return Part(caption, ["NFE", *map(str, nfes)],
-                [[label, *(by_nfe.get(nfe, "") for nfe in nfes)] for label, by_nfe in found.items()],
+                [[label, *(cells.get(nfe, "") for nfe in nfes)] for label, cells in found.items()],
                 best, 2 if best == "least" else 1)
 
 
@@ -113,8 +113,8 @@ def quantities(model, distances):
     space = "decoded images" if model.decoded else "samples"
     found = [("psnr_db", f"PSNR of {space}, dB (peak-to-peak 2)", "most")]
     if distances:
-        found.append(("fd_ref", "Fréchet distance to the model's own samples, in the 64 features of "
-                      "`cifar10-features`", "least"))
+        found.append(("fd_ref", "Fréchet distance to the model's own samples, in the 64 features "
+                      "of `cifar10-features`", "least"))
     return found
 
 
@@ -151,8 +151,8 @@ class Curves:
                                            "" if best == "most" else "y"))
         parts.append(spending(program, nfes, chosen))
         about = (f"Solvers learn from {sizes.samples} of the model's own samples and are chosen by "
-                 f"{sizes.choosing} others; {sizes.count} unseen ones of seed 5 measure. References "
-                 f"at {tolerance_of(model, sizes)}.")
+                 f"{sizes.choosing} others; {sizes.count} unseen ones of seed 5 measure. "
+                 f"References at {tolerance_of(model, sizes)}.")
         return Record(self.name, model.title, self.group, about, parts, charts)
 
 
@@ -212,8 +212,9 @@ class GuidanceRange:
         space = "decoded images" if self.model.decoded else "samples"
         part = Part(f"PSNR of {space}, dB (peak-to-peak 2), by w", ["NFE", "solver", *named, "all"],
                     table)
-        return Record(self.name, f"One solver for w from {self.model.guidance.replace('-', ' to ')}, "
-                      f"`{self.model.card}`", self.group, samples_told(self.model, sizes), [part])
+        weights = self.model.guidance.replace("-", " to ")
+        return Record(self.name, f"One solver for w from {weights}, `{self.model.card}`",
+                      self.group, samples_told(self.model, sizes), [part])
 
 
 class GuidanceInside:
@@ -304,8 +305,8 @@ class Calls:
         series = {label_of("bns"): points,
                   label_of(best): [[spent[0], level], [spent[-1], level]]}
         chart = Chart(self.name, "calls of the model, all in", "dB", series, "x")
-        about = (f"8 evaluations; {sizes.count} unseen samples of seed 5, one run for each budget, so "
-                 f"one set of samples. References at {tolerance_of(self.model, sizes)}.")
+        about = (f"{sizes.count} unseen samples of seed 5; one run for each budget, so one "
+                 f"set of samples. References at {tolerance_of(self.model, sizes)}.")
         weight = f", w = {self.model.guidance}" if self.model.guidance != "0" else ""
         return Record(self.name, f"`{self.model.card}`{weight}, {self.nfe} evaluations", self.group,
                       about, [part], [chart])

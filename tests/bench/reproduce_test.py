@@ -1,4 +1,4 @@
-"""bench/reproduce.py measures, keeps what it measured, goes on, and writes the page that docs hold."""
+"""bench/reproduce.py measures, keeps what it measured, goes on, and writes the page of docs/."""
 
 import json
 import os
