@@ -105,4 +105,5 @@ def of_card(path):
     if len(shape) == 3 and shape[0] == 3:
         features = ("--features", "cifar10-features")
         features += () if shape[1:] == [32, 32] else ("--features-size", "32")
-    return Model(f"card-{path.stem}", title, str(path.resolve()), unseen=unseen, features=features)
+    return Model(f"card-{path.stem}", title, str(path.resolve()), unseen=unseen, features=features,
+                 tolerance="1e-5")

@@ -21,7 +21,7 @@ class Sizes:
     choosing: int = 32  # to choose among iterates
     calls: int = 30000  # of a BNS distillation, without the samples
     bst_calls: int = 15000
-    count: int = 512  # to measure by, for which no solver was made or chosen
+    count: int = 256  # to measure by, for which no solver was made or chosen
     budgets: tuple = (100, 200, 400, 1000, 3000, 10000, 30000)
     classical: tuple = ("euler", "midpoint", "dpm++2m", "unipc2-bh2", "best")
     tolerance: str = ""  # of references, instead of the model's
