@@ -86,7 +86,8 @@ def version(binary):
 
 def chosen(options):
     """The tables asked for, in the order of the page."""
-    known = tables.every(cards_of(options.models), options.speech)
+    recordings = options.speech and options.speech.resolve()
+    known = tables.every(cards_of(options.models), recordings)
     if options.quick:
         known = tables.quick() + (known if options.tables else [])
     if options.speech and not (options.speech / "train" / "manifest.jsonl").is_file():
@@ -109,12 +110,11 @@ def program_of(options, name):
                    lambda command: [*everywhere, "--dtype", dtypes.get(command, options.dtype)])
 
 
-def check_device(options):
+def check_device(options, table):
     """Before minutes are spent: does the program run a model there?"""
     model = "analytic:mixture" if options.quick else "cifar10-fm-ot"
-    program = program_of(options, "check")
-    program.run("check", "sample", "--model", model, "--solver", "euler", "--nfe", 1, "--count", 1,
-                "-o", "sample")
+    program_of(options, table.name).run("check", "sample", "--model", model, "--solver", "euler",
+                                        "--nfe", 1, "--count", 1, "-o", "check")
 
 
 def measure(options, table, made_with):
@@ -169,7 +169,7 @@ def main():
         return None
     made_with = version(options.bespoke)
     options.output.mkdir(parents=True, exist_ok=True)
-    check_device(options)
+    check_device(options, wanted[0])
     if options.models is None and not options.quick and not options.tables:
         print("left out: tables of further models, which need --models FOLDER")
     for table in wanted:

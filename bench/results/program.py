@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import time
+from pathlib import Path
 
 
 class Failure(Exception):
@@ -14,11 +15,19 @@ class Failure(Exception):
 
 
 def write_text(path, text):
-    """The whole file or none of it."""
+    """The whole file or none of it, beside other processes that write the same."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
     part.write_text(text, encoding="utf-8")
     os.replace(part, path)
+
+
+def shown(word):
+    """A word of a command as others would type it: not where this machine keeps its files."""
+    path = Path(word)
+    if not path.is_absolute():
+        return word
+    return f"{path.parent.name}/{path.name}" if path.is_dir() else path.name
 
 
 class Program:
@@ -38,7 +47,7 @@ class Program:
         if answer.get("words") != words:
             answer = self._ask(words)
             write_text(kept, json.dumps(answer))
-        self.commands.append(shlex.join(["bespoke", *words]))
+        self.commands.append(shlex.join(["bespoke", *map(shown, words)]))
         self.seconds += answer["seconds"]
         return answer
 
