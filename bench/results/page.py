@@ -4,6 +4,11 @@ import textwrap
 
 from results.charts import svg
 from results.program import write_text
+from results.records import Part
+
+SUMMED_UP = 8  # evaluations
+CLASSICAL = "best of the catalogue"
+SHOWN = ("Euler", "Midpoint", CLASSICAL, "BST", "the fit", "BNS")
 
 GROUPS = {
     "Class-conditional images": "",
@@ -83,12 +88,54 @@ def section(record, pictures):
     return "\n\n".join(text)
 
 
+def needed(figures, quality, most):
+    """How many evaluations a curve {NFE: dB} needs for a quality, linear between them."""
+    last = None
+    for nfe, value in sorted(figures.items()):
+        if value is not None and value >= quality:
+            if last is None:
+                return f"≤ {nfe}"
+            share = (quality - last[1]) / (value - last[1])
+            return f"{last[0] + share * (nfe - last[0]):.1f}"
+        if value is not None:
+            last = (nfe, value)
+    return f"> {most}"
+
+
+def summary_row(record, part):
+    """A model at 8 evaluations, and what the best of the catalogue needs for as much."""
+    nfes = [int(column) for column in part.columns[1:]]
+    curves = {row[0]: {nfe: cell[0] for nfe, cell in zip(nfes, row[1:]) if cell}
+              for row in part.rows}
+    if SUMMED_UP not in nfes or not {"BNS", CLASSICAL} <= set(curves):
+        return None
+    at = {row[0]: row[1 + nfes.index(SUMMED_UP)] for row in part.rows}
+    which = part.caption.partition("; ")[2]
+    return [record.title + (f", {which}" if which else ""),
+            *(at.get(label, "") for label in SHOWN),
+            needed(curves[CLASSICAL], at["BNS"][0], nfes[-1])]
+
+
+def summary(records):
+    """All curves of decibels at 8 evaluations; nothing where there are none."""
+    rows = [summary_row(record, part) for record in records for part in record.parts
+            if part.columns[0] == "NFE" and part.best == "most" and "waveforms" not in part.caption]
+    rows = [row for row in rows if row]
+    if not rows:
+        return []
+    part = Part(f"dB at {SUMMED_UP} evaluations (PSNR, of sounds SNR of latents), and how many the "
+                "best of the catalogue needs for what BNS reaches with them",
+                ["", *SHOWN, "best needs"], rows)
+    return [f"## {SUMMED_UP} evaluations", table(part)]
+
+
 def page(records):
     """The page of records in their order."""
     first = records[0]
     machines = list(dict.fromkeys(record.hardware for record in records))
     head, *rest = HEAD.format(version=first.version, hardware=" and ".join(machines)).split("\n\n")
     text = [head, *(part if part.startswith(" ") else wrapped(part) for part in rest)]
+    text += summary(records)
     for group, about in GROUPS.items():
         some = [record for record in records if record.group == group]
         if some:

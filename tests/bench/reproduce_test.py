@@ -109,6 +109,16 @@ class Page(unittest.TestCase):
         self.assertEqual(lines[-2:], ["| a | **40.1** ± 0.3 | diverged |",
                                       "| b | 39.0 ± 0.3 | **41.0** |"])
 
+    def test_the_summary_says_what_the_best_of_the_catalogue_needs(self):
+        curve = [[20.0, 0.1], [30.0, 0.1], [40.0, 0.1]]
+        part = Part("PSNR, dB", ["NFE", "4", "8", "12"],
+                    [["best of the catalogue", *curve],
+                     ["BNS", [33.0, 0.2], [35.0, 0.2], [45.0, 0.2]]], "most")
+        record = Record("m", "A model", "Audio", "", [part])
+        self.assertIn("| 30.0 ± 0.1 |  |  | 35.0 ± 0.2 | 10.0 |", page.page([record]))
+        self.assertEqual(page.needed({4: 20, 8: 30}, 31, 8), "> 8")
+        self.assertEqual(page.needed({4: 20, 8: 30}, 20, 8), "≤ 4")
+
     def test_charts_leave_out_what_was_not_measured(self):
         drawn = svg(Chart("c", "calls", "dB", {"a": [[10, 40], [1000, None], [100, 42]],
                                                "b & c": [[10, None]]}, "x"))
