@@ -35,6 +35,7 @@ std::vector<nlohmann::json> figure_cells(const ComparisonRow& row, bool for_peop
   return {row.name,
           row.nfe,
           number_or_null(row.psnr),
+          number_or_null(row.psnr_error),
           number_or_null(row.latent_psnr),
           number_or_null(row.snr),
           error(row.mse_low),
@@ -83,8 +84,8 @@ std::vector<OptionalFigure> sound_figures(const Comparison& comparison) {
 
 // What only programs read: standard errors, figures by guidance, and of what all of it is.
 void add_program_columns(const Comparison& comparison, std::vector<Table::Column>& columns) {
-  for (const char* name : {"psnr_error_db", "latent_psnr_error_db", "snr_error_db",
-                           "snr_latent_error_db", "snr_decoded_error_db"}) {
+  for (const char* name :
+       {"latent_psnr_error_db", "snr_error_db", "snr_latent_error_db", "snr_decoded_error_db"}) {
     columns.push_back({name, true, 2});
   }
   add_bin_columns(comparison, "psnr_error_db", columns);
@@ -94,7 +95,6 @@ void add_program_columns(const Comparison& comparison, std::vector<Table::Column
 
 void add_program_cells(const Comparison& comparison, const ComparisonRow& row,
                        std::vector<nlohmann::json>& cells) {
-  cells.push_back(number_or_null(row.psnr_error));
   cells.push_back(number_or_null(row.latent_psnr_error));
   cells.push_back(number_or_null(row.snr_error));
   cells.push_back(number_or_null(row.latent_snr_error));
@@ -108,11 +108,12 @@ ComparisonRow reference_row(const Comparison& comparison) {
   ComparisonRow row;
   row.name = "reference";
   row.nfe = static_cast<int>(std::lround(comparison.reference_evaluations));
-  row.psnr = row.snr = row.mse_low = row.mse_median = row.mse_high = row.seconds = NAN;
-  row.psnr_error = row.snr_error = NAN;
+  row.psnr = row.psnr_error = row.snr = row.mse_low = row.mse_median = row.mse_high = row.seconds =
+      NAN;
   row.frechet_to_real = comparison.reference_frechet_to_real;
   row.agreement = comparison.reference_agreement;
   row.joint_flux = comparison.reference_joint_flux;
+  row.snr_error = NAN;
   return row;
 }
 
@@ -199,6 +200,7 @@ Table all_figures(const Comparison& comparison, const std::string& title, bool f
   std::vector<Table::Column> columns = {{"solver"},
                                         {"nfe", true},
                                         {"psnr_db", true, 2},
+                                        {"psnr_error_db", true, 2},
                                         {"latent_psnr_db", true, 2},
                                         {"snr_db", true, 2},
                                         {"mse_p05", true},

@@ -31,7 +31,7 @@ class Sizes:
         return list(range(first, last + 1, step))
 
 
-QUICK = Sizes("4-8+4", 16, 8, 800, 400, 8, (100, 800), ("euler", "midpoint"), "1e-3")
+QUICK = Sizes("4-8+4", 16, 8, 2400, 400, 8, (100, 800), ("euler", "midpoint"), "1e-3")
 # Of networks of ten times the weights, for which minutes of a GPU must do.
 LARGE = Sizes(samples=64, choosing=24, calls=12000, bst_calls=4000, count=128,
               classical=("euler", "midpoint", "best"))
