@@ -39,12 +39,15 @@ class Program:
         self.commands, self.seconds = [], 0.0
         folder.mkdir(parents=True, exist_ok=True)
 
-    def run(self, name, *words):
-        """What the command printed for programs and for people, now or when it was first run."""
+    def run(self, name, *words, writes=None):
+        """What the command printed for programs and for people, now or when it was first run. The
+        folder that it writes is made anew, so that its seconds are those of all of it."""
         words = [str(word) for word in words]
         kept = self.folder / f"{name}.answer.json"
         answer = json.loads(kept.read_text()) if kept.exists() else {}
         if answer.get("words") != words:
+            if writes:
+                shutil.rmtree(self.folder / writes, ignore_errors=True)
             answer = self._ask(words)
             write_text(kept, json.dumps(answer))
         self.commands.append(shlex.join(["bespoke", *map(shown, words)]))
@@ -62,13 +65,11 @@ class Program:
                 "messages": done.stderr}
 
     def pairs(self, *words):
-        self.run("pairs", "pairs", *words, "--trajectories", "-o", "pairs")
+        self.run("pairs", "pairs", *words, "--trajectories", "-o", "pairs", writes="pairs")
 
     def distill(self, name, *words):
-        """The file of the solvers. A run that was stopped begins again: its seconds are counted."""
-        if not (self.folder / f"{name}.answer.json").exists():
-            shutil.rmtree(self.folder / name, ignore_errors=True)
-        self.run(name, "distill", *words, "-o", name)
+        """The file of the solvers."""
+        self.run(name, "distill", *words, "-o", name, writes=name)
         family = "bst" if "bst" in words else "bns"
         return f"{name}/{family}.solver.json"
 
