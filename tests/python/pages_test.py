@@ -1,6 +1,7 @@
 """The pages of the repository: links lead somewhere, figures are ones that were measured, and every
 command is described."""
 
+import functools
 import os
 import re
 import subprocess
@@ -20,6 +21,7 @@ def pages():
                                          if "build" not in page.parts)])
 
 
+@functools.lru_cache(None)
 def text_of(page):
     return page.read_text(encoding="utf-8")
 
@@ -34,6 +36,7 @@ def prose(text):
     return re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
 
 
+@functools.lru_cache(None)
 def anchors(text):
     """The anchors of a page's headings, as GitHub makes them."""
     found, counts = set(), {}
@@ -78,6 +81,20 @@ def unmeasured(text, measured):
             if not re.search(rf"(?<![\d.]){re.escape(figure)}\d?(?!\d)", known)]
 
 
+def commands(text):
+    """Commands of the program that a page tells, without what follows a comment or a pipe."""
+    for block in fenced(text):
+        for line in re.sub(r"\s*\\\n\s*", " ", block).splitlines():
+            found = re.match(r"\s*(?:build/release/)?bespoke ((?:--config \S+ )?)([a-z]+)\b(.*)", line)
+            if found:
+                yield found.group(2), re.split(r"\s#|\s[|>]|\s{3,}", found.group(3))[0]
+
+
+def options_of(binary, command):
+    told = subprocess.run([binary, command, "--help"], capture_output=True, text=True)
+    return set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", told.stdout.partition("Options:")[2]))
+
+
 class Pages(unittest.TestCase):
     def test_links_lead_somewhere(self):
         broken = [link for page in pages() for link in broken_links(page)]
@@ -92,6 +109,8 @@ class Pages(unittest.TestCase):
     def test_an_invented_figure_is_found(self):
         text = "It reaches 99.9 dB, or 41.0 dB.\n\n    a run: 12.34\n\nand 12.3 dB\n"
         self.assertEqual(unmeasured(text, "41.0"), ["99.9"])
+        self.assertEqual(list(commands("    bespoke sample --no-such \\\n      --nfe 3   # yes\n")),
+                         [("sample", " --no-such --nfe 3")])
         self.assertEqual(anchors("# A\n## What `b` is: c+d\n## A\n"), {"a", "what-b-is-cd", "a-1"})
 
     def test_every_command_is_described(self):
@@ -104,6 +123,22 @@ class Pages(unittest.TestCase):
         page = next((ROOT / "docs").rglob("commands.md"))
         self.assertEqual(set(re.findall(r"^\| `([a-z]+)` \|", text_of(page), flags=re.MULTILINE)),
                          commands)
+
+    def test_commands_have_the_options_that_pages_give_them(self):
+        binary = os.environ.get("BESPOKE_BINARY")
+        if not binary:
+            self.skipTest("the program is not built")
+        known, wrong, seen = {}, [], 0
+        for page in guides():
+            for command, words in commands(text_of(page)):
+                if command not in known:
+                    known[command] = options_of(binary, command)
+                seen += 1
+                wrong += [f"{page.name}: bespoke {command} {option}"
+                          for option in re.findall(r"(?<=\s)--?[a-z][\w-]*", words)
+                          if option not in known[command]]
+        self.assertEqual(wrong, [])
+        self.assertGreater(seen, 50)
 
 
 if __name__ == "__main__":
