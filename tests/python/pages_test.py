@@ -85,9 +85,9 @@ def commands(text):
     """Commands of the program that a page tells, without what follows a comment or a pipe."""
     for block in fenced(text):
         for line in re.sub(r"\s*\\\n\s*", " ", block).splitlines():
-            found = re.match(r"\s*(?:build/release/)?bespoke ((?:--config \S+ )?)([a-z]+)\b(.*)", line)
+            found = re.match(r"\s*(?:build/release/)?bespoke (?:--config \S+ )?([a-z]+)\b(.*)", line)
             if found:
-                yield found.group(2), re.split(r"\s#|\s[|>]|\s{3,}", found.group(3))[0]
+                yield found.group(1), re.split(r"\s#|\s[|>]|\s{3,}", found.group(2))[0]
 
 
 def options_of(binary, command):
