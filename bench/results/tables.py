@@ -265,11 +265,11 @@ class Sigma0:
             row = [LABELS[start]]
             for sigma in (1, 2, 5):
                 name = f"{start}-{sigma}"
+                begun = start if sigma == 1 else f"{start}@sigma0={sigma}"
                 file = program.distill(name, *self.model.options(), "--pairs", "pairs", "--nfe",
-                                       self.nfe, "--init", start, "--sigma0", sigma, "--method",
-                                       "direct", "--calls", sizes.bst_calls)
-                plain = start if sigma == 1 else f"{start}@sigma0={sigma}"
-                rows, _ = compared(program, self.model, sizes, f"compare-{name}", [plain, file],
+                                       self.nfe, "--init", begun, "--method", "direct", "--calls",
+                                       sizes.bst_calls)
+                rows, _ = compared(program, self.model, sizes, f"compare-{name}", [begun, file],
                                    self.nfe)
                 row += [cell(one) for one in rows]
             table.append(row)

@@ -121,8 +121,9 @@ class Pages(unittest.TestCase):
         commands = set(re.findall(r"^  ([a-z]+) ", told[told.index("Subcommands:"):],
                                   flags=re.MULTILINE))
         page = next((ROOT / "docs").rglob("commands.md"))
-        self.assertEqual(set(re.findall(r"^\| `([a-z]+)` \|", text_of(page), flags=re.MULTILINE)),
-                         commands)
+        described = set(re.findall(r"^\| `([a-z]+)` \|", text_of(page), flags=re.MULTILINE))
+        self.assertEqual(commands - described, set())
+        self.assertGreater(len(commands), 5)
 
     def test_commands_have_the_options_that_pages_give_them(self):
         binary = os.environ.get("BESPOKE_BINARY")
