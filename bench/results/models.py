@@ -25,6 +25,7 @@ class Model:
     features: tuple = ()  # for Fréchet distances
     decoded: bool = False  # samples are latents, and measured as what a decoder makes of them
     sound: bool = False
+    scale_time: str = "bst"  # the family; of base Euler where every Midpoint fails
     tolerance: str = "1e-6"
     prepare: object = None  # writes into a table's folder what the options above name
 
@@ -55,11 +56,11 @@ def write_gaps(folder):
         write_text(folder / name / "manifest.jsonl", "\n".join(some) + "\n")
 
 
-def prompts(guidance, tolerance="1e-6"):
+def prompts(guidance, tolerance="1e-6", scale_time="bst"):
     return Model(f"prompts-w{guidance}", f"Text to image, w = {guidance}", "emoji-t2i", guidance,
                  ("--prompts", "learnt.txt"), {"": ("--prompts", "unseen.txt")},
                  ("--features", "cifar10-features", "--features-size", "32"), True,
-                 tolerance=tolerance, prepare=write_prompts)
+                 tolerance=tolerance, scale_time=scale_time, prepare=write_prompts)
 
 
 def speech(guidance, recordings):

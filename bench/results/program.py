@@ -70,7 +70,7 @@ class Program:
     def distill(self, name, *words):
         """The file of the solvers."""
         self.run(name, "distill", *words, "-o", name, writes=name)
-        family = "bst" if "bst" in words else "bns"
+        family = words[words.index("--family") + 1] if "--family" in words else "bns"
         return f"{name}/{family}.solver.json"
 
     def summary(self, name, nfe):

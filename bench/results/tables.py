@@ -133,7 +133,8 @@ class Curves:
         make_pairs(program, model, sizes)
         how = (*model.options(), "--pairs", "pairs", "--nfe", sizes.nfe)
         solvers = [*sizes.classical,
-                   program.distill("bst", *how, "--family", "bst", "--calls", sizes.bst_calls),
+                   program.distill("bst", *how, "--family", model.scale_time, "--calls",
+                                   sizes.bst_calls),
                    program.distill("fit", *how, "--method", "fit"),
                    program.distill("bns", *how, "--calls", sizes.calls)]
         distances = bool(model.features) and sizes.count > FEATURES
@@ -326,7 +327,7 @@ def quick():
 def every(cards, recordings):
     """The tables in the order of the page. `cards` are of further models."""
     images = [models.embedded(name) for name in ("cifar10-fm-ot", "cifar10-eps-vp")]
-    weak, strong = models.prompts("2"), models.prompts("6.5", "1e-5")
+    weak, strong = models.prompts("2"), models.prompts("6.5", "1e-5", "bst-rk1")
     guided = replace(images[0], guidance="2")
     return [*map(Curves, images), *(Curves(models.of_card(card)) for card in cards),
             Curves(weak), Curves(strong),
