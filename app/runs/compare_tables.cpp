@@ -35,6 +35,7 @@ std::vector<nlohmann::json> figure_cells(const ComparisonRow& row, bool for_peop
   return {row.name,
           row.nfe,
           number_or_null(row.psnr),
+          number_or_null(row.psnr_error),
           number_or_null(row.latent_psnr),
           number_or_null(row.snr),
           error(row.mse_low),
@@ -77,7 +78,8 @@ ComparisonRow reference_row(const Comparison& comparison) {
   ComparisonRow row;
   row.name = "reference";
   row.nfe = static_cast<int>(std::lround(comparison.reference_evaluations));
-  row.psnr = row.snr = row.mse_low = row.mse_median = row.mse_high = row.seconds = NAN;
+  row.psnr = row.psnr_error = row.snr = row.mse_low = row.mse_median = row.mse_high = row.seconds =
+      NAN;
   row.frechet_to_real = comparison.reference_frechet_to_real;
   row.agreement = comparison.reference_agreement;
   row.joint_flux = comparison.reference_joint_flux;
@@ -86,7 +88,11 @@ ComparisonRow reference_row(const Comparison& comparison) {
 
 }  // namespace
 
-nlohmann::json psnr_cell(const ComparisonRow& row) { return decibel_cell(row, row.psnr); }
+nlohmann::json psnr_cell(const ComparisonRow& row) {
+  const bool known = std::isfinite(row.psnr) && row.psnr_error > 0;
+  if (!known) return decibel_cell(row, row.psnr);
+  return fmt::format("{:.2f} ± {:.2f}", row.psnr, row.psnr_error);
+}
 
 nlohmann::json agreement_cell(const ComparisonRow& row) {
   if (row.diverged) return "diverged";
@@ -167,6 +173,7 @@ Table all_figures(const Comparison& comparison, const std::string& title, bool f
   std::vector<Table::Column> columns = {{"solver"},
                                         {"nfe", true},
                                         {"psnr_db", true, 2},
+                                        {"psnr_error_db", true, 2},
                                         {"latent_psnr_db", true, 2},
                                         {"snr_db", true, 2},
                                         {"mse_p05", true},

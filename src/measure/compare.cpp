@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <limits>
 
 #include "bespoke/base/batches.h"
@@ -347,6 +348,13 @@ void add_psnr_by_guidance(const std::vector<Record>& records, const Conditions& 
   }
 }
 
+// NaN where a sample is exact: then there is no mean that it could be the error of.
+double standard_error(const std::vector<double>& mean_squared_errors) {
+  std::vector<double> logs;
+  for (const double error : mean_squared_errors) logs.push_back(std::log(error));
+  return psnr_error(logs);
+}
+
 ComparisonRow summarise(const NamedSolver& contender, const Record& record, const Truth& truth,
                         const CompareOptions& options) {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -356,9 +364,11 @@ ComparisonRow summarise(const NamedSolver& contender, const Record& record, cons
   row.model_calls = count_model_calls(contender.solver, options.guidance);
   row.guides_itself = contender.solver.guides_itself();
   row.diverged = record.diverged;
-  row.psnr = row.snr = row.mse_low = row.mse_median = row.mse_high = row.seconds = kNan;
+  row.psnr = row.psnr_error = row.snr = row.mse_low = row.mse_median = row.mse_high = row.seconds =
+      kNan;
   if (record.diverged) return row;
   row.psnr = mean_psnr(record.errors, options.peak);
+  row.psnr_error = standard_error(record.errors);
   if (measures_decoded(options)) {
     row.latent_psnr = mean_psnr(record.latent_errors, options.latent_peak);
   }

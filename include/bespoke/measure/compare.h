@@ -70,6 +70,7 @@ struct ComparisonRow {
   bool guides_itself = false;
   bool diverged = false;
   double psnr;                           // mean over the samples, decibels
+  double psnr_error = 0;                 // its standard error
   std::optional<double> latent_psnr;     // where that is of what is decoded: of the latents
   double snr;                            // mean of |truth|^2 / |difference|^2, decibels
   double mse_low, mse_median, mse_high;  // 5th, 50th and 95th percentile of the squared error
