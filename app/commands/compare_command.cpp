@@ -30,6 +30,7 @@
 #include "options/samples_options.h"
 #include "options/solver_options.h"
 #include "options/space_options.h"
+#include "runs/catalogue_need.h"
 #include "runs/compare_cache.h"
 #include "runs/compare_report.h"
 #include "runs/compare_sounds.h"
@@ -56,6 +57,7 @@ struct CompareCommandOptions {
   double tolerance = 1e-6;
   std::string space = "sample";
   bool details = false;
+  int64_t equal_up_to = 40;
   FeatureNetworkOptions features;
   std::string real;
   std::vector<std::string> judges;  // folders of classifiers
@@ -265,6 +267,7 @@ void prepare_comparison(const CompareCommandOptions& options, std::vector<int64_
 
 struct ComparisonResult {
   Comparison figures;
+  ReferenceResult reference;
   bool cached_reference = false;
   int64_t real_count = 0;
   // Of the recordings whose gaps are filled, for comparison.
@@ -356,6 +359,7 @@ ComparisonResult measure(const PreparedComparison& work, const CompareCommandOpt
     result.recorded_agreement = recorded_agreement(*work.gaps, library, work.chosen.count());
   }
   result.cached_reference = find_reference(work, library);
+  result.reference = *library.reference;
   Progress progress("comparing");
   library.on_progress = [&](double done) { progress.update(done); };
   result.figures = compare(work.chosen.model, work.contenders.solvers, work.chosen.noise,
@@ -378,7 +382,8 @@ std::string psnr_title(const PreparedComparison& work, const ComparisonResult& r
       value_peak(work.open, work.decoded), work.decoded ? "decoded" : "sample", counted_part(work),
       result.figures.reference_evaluations, options.tolerance,
       result.cached_reference ? " (cached)" : "",
-      options.details ? "" : ", by " + to_string(unit_of(result.figures)), work.chosen.title);
+      options.details ? "" : ", ± standard error, by " + to_string(unit_of(result.figures)),
+      work.chosen.title + few_samples_note(work.chosen.count()));
 }
 
 std::string latent_title(const PreparedComparison& work, const std::string& unit) {
@@ -496,6 +501,61 @@ void tell_notes(const std::vector<std::string>& notes) {
   for (const auto& note : notes) say("bespoke: {}", note);
 }
 
+// What the best of the catalogue needs to come as near as `featured`, of `evaluations` or of
+// network calls that would pay for as many, on the first samples.
+CatalogueNeed need_of_catalogue(const PreparedComparison& work, const ReferenceResult& reference,
+                                const NsSolver& featured, int evaluations,
+                                const CompareCommandOptions& options) {
+  CompareOptions library = library_options(work, options);
+  library.features = nullptr;
+  library.jury = nullptr;
+  library.joint_flux = nullptr;
+  library.snr_of_both = false;
+  library.keep = 0;
+  library.team = &alone();
+  constexpr double kUsualRounds = 12;
+  double rounds = 0;
+  Progress progress("what the best of the catalogue needs");
+  library.on_progress = [&](double done) {
+    progress.update(std::min(1.0, (rounds + done) / kUsualRounds));
+  };
+  CatalogueSearch search;
+  search.solver = featured;
+  search.field = work.open.field();
+  search.data_deviation = reference.x.square().mean().sqrt().item<double>();
+  search.samples = searched_samples(work.chosen.count());
+  search.first = evaluations;
+  search.most = static_cast<int>(options.equal_up_to);
+  search.measured = [&](const std::vector<NamedSolver>& solvers, int64_t count) {
+    library.reference = {reference.x.slice(0, 0, count), reference.evaluations.slice(0, 0, count)};
+    const Comparison found =
+        compare(work.chosen.model, solvers, work.chosen.noise.slice(0, 0, count),
+                slice(work.chosen.conditions, 0, count), library);
+    rounds += 1;
+    std::vector<double> psnr;
+    for (const auto& row : found.rows) psnr.push_back(row.psnr);
+    return psnr;
+  };
+  return catalogue_need(search);
+}
+
+// None where no solver is spoken of, or where as many evaluations as it is worth are not to be
+// tried.
+std::optional<CatalogueNeed> look_for_need(const PreparedComparison& work,
+                                           const ComparisonResult& result,
+                                           const ComparedModel& compared,
+                                           const CompareCommandOptions& options) {
+  const ComparisonRow* featured = featured_row(compared);
+  if (!is_first() || featured == nullptr) return std::nullopt;
+  const auto place = static_cast<size_t>(featured - result.figures.rows.data());
+  // An evaluation of the catalogue's is guided, and takes two calls.
+  const bool by_calls = unit_of(result.figures) == CostUnit::network_calls;
+  const int evaluations = by_calls ? std::max(1, featured->model_calls / 2) : featured->nfe;
+  if (evaluations >= options.equal_up_to) return std::nullopt;
+  return need_of_catalogue(work, result.reference, work.contenders.solvers[place].solver,
+                           evaluations, options);
+}
+
 void run_compare(const CompareCommandOptions& options) {
   const TableFormat format = parse_table_format(options.format);
   std::vector<int64_t> nfes = parse_integer_list(options.nfe, "--nfe");
@@ -512,15 +572,18 @@ void run_compare(const CompareCommandOptions& options) {
   fmt::print("{}", for_programs
                        ? all_figures(result.figures, work.chosen.title, false).render(format)
                        : render_for_people(work, result, options, format, nfes));
-  const ComparedModel compared = {work.open,
-                                  work.chosen,
-                                  result.figures,
-                                  work.contenders.files,
-                                  work.contenders.notes,
-                                  work.decoded,
-                                  options.tolerance,
-                                  counted_part(work),
-                                  work.gaps ? &*work.gaps : nullptr};
+  ComparedModel compared = {work.open,
+                            work.chosen,
+                            result.figures,
+                            work.contenders.files,
+                            work.contenders.notes,
+                            work.decoded,
+                            options.tolerance,
+                            counted_part(work),
+                            work.gaps ? &*work.gaps : nullptr};
+  if (!for_programs || options.report.any()) {
+    compared.catalogue = look_for_need(work, result, compared, options);
+  }
   if (!for_programs && !work.contenders.notes.empty()) {
     fmt::print("\n{}\n",
                printable_lines(fmt::format("{}", fmt::join(work.contenders.notes, "\n"))));
@@ -561,6 +624,12 @@ void add_compare_command(CLI::App& app) {
   command->add_option("--nfe", options->nfe, "evaluations, a list such as 4,8 or 4-20+2")
       ->capture_default_str();
   command->add_option("--tolerance", options->tolerance, "of the reference, relative and absolute")
+      ->capture_default_str();
+  command
+      ->add_option("--equal-up-to", options->equal_up_to,
+                   "looks up to this NFE for how many evaluations the best of the catalogue needs "
+                   "to come as near as the distilled solver; 0 does not look")
+      ->check(CLI::Range(0, kMostEvaluations))
       ->capture_default_str();
   options->model.add_to(*command);
   options->model.add_utterances_to(*command);

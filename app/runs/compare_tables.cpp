@@ -119,7 +119,11 @@ ComparisonRow reference_row(const Comparison& comparison) {
 
 }  // namespace
 
-nlohmann::json psnr_cell(const ComparisonRow& row) { return decibel_cell(row, row.psnr); }
+nlohmann::json psnr_cell(const ComparisonRow& row) {
+  const bool known = std::isfinite(row.psnr) && row.psnr_error > 0;
+  if (!known) return decibel_cell(row, row.psnr);
+  return fmt::format("{:.2f} ± {:.2f}", row.psnr, row.psnr_error);
+}
 
 nlohmann::json agreement_cell(const ComparisonRow& row) {
   if (row.diverged) return "diverged";

@@ -318,7 +318,8 @@ int count_model_calls(const NsSolver& solver, const GuidanceWeight& guidance) {
   return calls;
 }
 
-// Of the mean of the errors' logarithms, in decibels, over `powers` where there are any.
+// Of the mean of the errors' logarithms, in decibels, over `powers` where there are any; NaN where a
+// sample is exact, and there is no mean that it could be the error of.
 double standard_error_of(const std::vector<double>& errors,
                          const std::vector<double>& powers = {}) {
   std::vector<double> logs;

@@ -1,12 +1,15 @@
 // compare with features, real data and a cache.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <torch/script.h>
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "bespoke/base/file.h"
 #include "bespoke/io/png.h"
@@ -147,6 +150,41 @@ TEST_F(CompareCommand, TheSentenceUnderTheTableHoldsForAllRows) {
       run("compare --count 16 --nfe 2 --no-cache --solvers worse/two.solver.json,"
           "better/bns.solver.json");
   EXPECT_FALSE(has(apart, "two.solver.json reach") && has(apart, "No other solver")) << apart.out;
+}
+
+// What a solver is worth is what the best of the catalogue costs, which is looked for.
+TEST_F(CompareCommand, SaysWhatTheBestOfTheCatalogueNeeds) {
+  ASSERT_EQ(run("solver midpoint --nfe 8 -o known.solver.json").code, 0);
+  auto known = json::parse(read_file(folder_ / "known.solver.json"));
+  known["provenance"] = {{"made_by", "distil"}, {"validation_psnr", 30}};
+  write_file_atomically(folder_ / "known.solver.json", known.dump());
+  const std::string compare = "compare --count 4 --no-cache ";
+  const Outcome as_good = run(compare + "--nfe 8 --solvers euler,known.solver.json");
+  EXPECT_TRUE(has(as_good, "The best of the catalogue (")) << as_good.out;
+  EXPECT_TRUE(has(as_good, ") needs at most 8 for the same.")) << as_good.out;
+  EXPECT_TRUE(has(as_good, "4 samples are few: others may differ by decibels.")) << as_good.out;
+  const Outcome unasked =
+      run(compare + "--nfe 8 --solvers euler,known.solver.json --equal-up-to 0");
+  EXPECT_FALSE(has(unasked, "catalogue")) << unasked.out;
+
+  ASSERT_EQ(run("distill --method fit --nfe 4 --samples 24 --tolerance 1e-6 -o run").code, 0);
+  const Outcome better = run(compare + "--nfe 4 --solvers euler,run/bns.solver.json");
+  std::smatch found;
+  const std::regex sentence("The best of the catalogue \\(([^ ]*)\\) needs about ([0-9]+) for");
+  ASSERT_TRUE(std::regex_search(better.out, found, sentence)) << better.out;
+  const int needed = std::stoi(found[2]);
+  ASSERT_GT(needed, 4);
+  const auto best_of = [&](const std::string& solver, int from, int to) {
+    double best = -INFINITY;
+    for (const auto& row : figures(
+             fmt::format("{} --solvers {} --nfe {}-{}", compare, std::string(solver), from, to))) {
+      best = std::max(best, row["psnr_db"].get<double>());
+    }
+    return best;
+  };
+  const double target = best_of("run/bns.solver.json", 4, 4);
+  EXPECT_GE(best_of(found[1], needed, needed + 10), target);
+  EXPECT_LT(best_of("best", 4, 4), target);
 }
 
 // Prompts are shown in tables, pages and pictures, and a vocabulary may hold any letters: marks
