@@ -301,48 +301,6 @@ CompareOptions library_options(const PreparedComparison& work,
   return result;
 }
 
-// The reference's samples and their statistics, computed now or in an earlier run. Returns whether
-// the samples were there.
-bool find_reference(const PreparedComparison& work, CompareOptions& options) {
-  const nlohmann::json key = work.cache.is_on()
-                                 ? reference_key(work.open, work.chosen, options.tolerances)
-                                 : nlohmann::json();
-  const CachedReference known = cached_reference(work.cache, key, [&] {
-    Progress progress("reference");
-    Batching batching;
-    batching.batch = options.batch;
-    batching.on_progress = [&](double done) { progress.update(done); };
-    batching.team = &team();
-    ReferenceResult result = reference_in_batches(
-        work.chosen.model, work.chosen.noise, work.chosen.conditions, options.tolerances, batching);
-    result.x = result.x.to(work.chosen.noise.scalar_type());
-    return result;
-  });
-  options.reference = known.result;
-  if (!work.features) return known.found;
-  const auto features = [&](const torch::Tensor& x) {
-    return work.features->of_model_samples(work.open, x.to(work.open.device));
-  };
-  const int64_t count = known.result.x.size(0), half = count / 2;
-  const auto statistics = [&](int64_t begin, int64_t end) {
-    nlohmann::json source = key;
-    if (end - begin < count) source["part"] = {begin, end};
-    return cached_statistics(work.cache, work.features->identity, source, [&] {
-      Progress progress("features of the reference");
-      return feature_statistics(features, known.result.x.slice(0, begin, end), options.batch,
-                                [&](double done) { progress.update(done); });
-    });
-  };
-  if (half <= work.features->dimension) {
-    options.reference_statistics = statistics(0, count);
-    return known.found;
-  }
-  const FeatureStatistics first = statistics(0, half), second = statistics(half, count);
-  options.reference_noise = frechet_distance(first, second);
-  options.reference_statistics = joined(first, second);
-  return known.found;
-}
-
 ComparisonResult measure(const PreparedComparison& work, const CompareCommandOptions& options) {
   ComparisonResult result;
   CompareOptions library = library_options(work, options);
@@ -355,11 +313,17 @@ ComparisonResult measure(const PreparedComparison& work, const CompareCommandOpt
     result.recorded_flux = work.gaps->recorded_flux();
     result.recorded_agreement = recorded_agreement(*work.gaps, library, work.chosen.count());
   }
-  result.cached_reference = find_reference(work, library);
+  std::optional<CachedReference> reference;
+  if (work.cache.is_on()) {
+    reference.emplace(work.cache, work.open, work.chosen, library.tolerances, library.batch);
+    library.reference = [&](int64_t begin, int64_t end) { return (*reference)(begin, end); };
+  }
   Progress progress("comparing");
   library.on_progress = [&](double done) { progress.update(done); };
-  result.figures = compare(work.chosen.model, work.contenders.solvers, work.chosen.noise,
-                           work.chosen.conditions, library);
+  result.figures =
+      compare(work.chosen.model, work.contenders.solvers,
+              {work.chosen.count(), work.chosen.noise, work.chosen.conditions}, library);
+  result.cached_reference = reference && reference->was_there();
   return result;
 }
 
