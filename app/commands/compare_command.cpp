@@ -267,7 +267,7 @@ void prepare_comparison(const CompareCommandOptions& options, std::vector<int64_
 
 struct ComparisonResult {
   Comparison figures;
-  ReferenceResult reference;
+  std::optional<ReferenceResult> first;  // of the first samples, where the cache has them
   bool cached_reference = false;
   int64_t real_count = 0;
   // Of the recordings whose gaps are filled, for comparison.
@@ -304,48 +304,6 @@ CompareOptions library_options(const PreparedComparison& work,
   return result;
 }
 
-// The reference's samples and their statistics, computed now or in an earlier run. Returns whether
-// the samples were there.
-bool find_reference(const PreparedComparison& work, CompareOptions& options) {
-  const nlohmann::json key = work.cache.is_on()
-                                 ? reference_key(work.open, work.chosen, options.tolerances)
-                                 : nlohmann::json();
-  const CachedReference known = cached_reference(work.cache, key, [&] {
-    Progress progress("reference");
-    Batching batching;
-    batching.batch = options.batch;
-    batching.on_progress = [&](double done) { progress.update(done); };
-    batching.team = &team();
-    ReferenceResult result = reference_in_batches(
-        work.chosen.model, work.chosen.noise, work.chosen.conditions, options.tolerances, batching);
-    result.x = result.x.to(work.chosen.noise.scalar_type());
-    return result;
-  });
-  options.reference = known.result;
-  if (!work.features) return known.found;
-  const auto features = [&](const torch::Tensor& x) {
-    return work.features->of_model_samples(work.open, x.to(work.open.device));
-  };
-  const int64_t count = known.result.x.size(0), half = count / 2;
-  const auto statistics = [&](int64_t begin, int64_t end) {
-    nlohmann::json source = key;
-    if (end - begin < count) source["part"] = {begin, end};
-    return cached_statistics(work.cache, work.features->identity, source, [&] {
-      Progress progress("features of the reference");
-      return feature_statistics(features, known.result.x.slice(0, begin, end), options.batch,
-                                [&](double done) { progress.update(done); });
-    });
-  };
-  if (half <= work.features->dimension) {
-    options.reference_statistics = statistics(0, count);
-    return known.found;
-  }
-  const FeatureStatistics first = statistics(0, half), second = statistics(half, count);
-  options.reference_noise = frechet_distance(first, second);
-  options.reference_statistics = joined(first, second);
-  return known.found;
-}
-
 ComparisonResult measure(const PreparedComparison& work, const CompareCommandOptions& options) {
   ComparisonResult result;
   CompareOptions library = library_options(work, options);
@@ -358,12 +316,18 @@ ComparisonResult measure(const PreparedComparison& work, const CompareCommandOpt
     result.recorded_flux = work.gaps->recorded_flux();
     result.recorded_agreement = recorded_agreement(*work.gaps, library, work.chosen.count());
   }
-  result.cached_reference = find_reference(work, library);
-  result.reference = *library.reference;
+  std::optional<CachedReference> reference;
+  if (work.cache.is_on()) {
+    reference.emplace(work.cache, work.open, work.chosen, library.tolerances, library.batch);
+    library.reference = [&](int64_t begin, int64_t end) { return (*reference)(begin, end); };
+  }
   Progress progress("comparing");
   library.on_progress = [&](double done) { progress.update(done); };
-  result.figures = compare(work.chosen.model, work.contenders.solvers, work.chosen.noise,
-                           work.chosen.conditions, library);
+  result.figures =
+      compare(work.chosen.model, work.contenders.solvers,
+              {work.chosen.count(), work.chosen.noise, work.chosen.conditions}, library);
+  result.cached_reference = reference && reference->was_there();
+  if (reference) result.first = (*reference)(0, searched_samples(work.chosen.count()));
   return result;
 }
 
@@ -501,18 +465,35 @@ void tell_notes(const std::vector<std::string>& notes) {
   for (const auto& note : notes) say("bespoke: {}", note);
 }
 
+// The model's own samples of the first noise.
+ReferenceResult first_of_reference(const PreparedComparison& work, const ComparisonResult& result,
+                                   const CompareOptions& library) {
+  if (result.first) return *result.first;
+  const int64_t count = searched_samples(work.chosen.count());
+  Batching batching;
+  batching.batch = library.batch;
+  return reference_in_batches(work.chosen.model, work.chosen.noise(0, count),
+                              slice(work.chosen.conditions, 0, count), library.tolerances,
+                              batching);
+}
+
 // What the best of the catalogue needs to come as near as `featured`, of `evaluations` or of
 // network calls that would pay for as many, on the first samples.
-CatalogueNeed need_of_catalogue(const PreparedComparison& work, const ReferenceResult& reference,
+CatalogueNeed need_of_catalogue(const PreparedComparison& work, const ComparisonResult& result,
                                 const NsSolver& featured, int evaluations,
                                 const CompareCommandOptions& options) {
   CompareOptions library = library_options(work, options);
+  const ReferenceResult reference = first_of_reference(work, result, library);
   library.features = nullptr;
   library.jury = nullptr;
   library.joint_flux = nullptr;
   library.snr_of_both = false;
   library.keep = 0;
   library.team = &alone();
+  library.reference = [&](int64_t begin, int64_t end) {
+    return ReferenceResult{reference.x.slice(0, begin, end),
+                           reference.evaluations.slice(0, begin, end)};
+  };
   constexpr double kUsualRounds = 12;
   double rounds = 0;
   Progress progress("what the best of the catalogue needs");
@@ -527,9 +508,8 @@ CatalogueNeed need_of_catalogue(const PreparedComparison& work, const ReferenceR
   search.first = evaluations;
   search.most = static_cast<int>(options.equal_up_to);
   search.measured = [&](const std::vector<NamedSolver>& solvers, int64_t count) {
-    library.reference = {reference.x.slice(0, 0, count), reference.evaluations.slice(0, 0, count)};
     const Comparison found =
-        compare(work.chosen.model, solvers, work.chosen.noise.slice(0, 0, count),
+        compare(work.chosen.model, solvers, work.chosen.noise(0, count),
                 slice(work.chosen.conditions, 0, count), library);
     rounds += 1;
     std::vector<double> psnr;
@@ -552,7 +532,7 @@ std::optional<CatalogueNeed> look_for_need(const PreparedComparison& work,
   const bool by_calls = unit_of(result.figures) == CostUnit::network_calls;
   const int evaluations = by_calls ? std::max(1, featured->model_calls / 2) : featured->nfe;
   if (evaluations >= options.equal_up_to) return std::nullopt;
-  return need_of_catalogue(work, result.reference, work.contenders.solvers[place].solver,
+  return need_of_catalogue(work, result, work.contenders.solvers[place].solver,
                            evaluations, options);
 }
 

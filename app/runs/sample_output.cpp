@@ -55,7 +55,7 @@ std::vector<std::string> write_sounds(const std::filesystem::path& folder,
 
 std::vector<std::string> write_samples(const std::filesystem::path& folder, const OpenModel& open,
                                        const ChosenSamples& chosen, const SampleOutput& output) {
-  TensorFile file{{{"noise", chosen.noise}}, output.parameters};
+  TensorFile file{{{"noise", chosen.all_noise()}}, output.parameters};
   const auto& parts = open.card.parts;
   if (parts.empty()) file.tensors["samples"] = output.samples;
   const auto tensors = split_into_parts(output.samples, parts);

@@ -115,6 +115,7 @@ class DistillOptions:
     time_difference: float
     match: str
     match_weight: float
+    match_groups: List[int]
     def __init__(self, nfe: int, method: str, prediction: str, schedule: Schedule,
                  guidance: Guidance) -> None: ...
     @property

@@ -77,6 +77,7 @@ def distill(field: Callback, noise: Any, nfe: Evaluations = 8, *, calls: Optiona
             starts: Optional[Sequence[Union[str, Solver]]] = None, iterations: int = 0,
             samples: int = 0, difference: float = 0.0, time_difference: float = 0.0,
             match: str = "auto", features: Optional[Features] = None, match_weight: float = 0.0,
+            match_groups: Optional[Sequence[int]] = None,
             peak: float = 2.0, clip: ClipLike = None, error_mask: Any = None,
             name: Optional[str] = None, progress: ProgressLike = None) -> Any:
     """Finds a better solver than fit: from the fit on by Gauss-Newton, by plain calls alone.
@@ -111,6 +112,8 @@ def distill(field: Callback, noise: Any, nfe: Evaluations = 8, *, calls: Optiona
                  which are arrays of the field's library. For "both" and "distribution" they are
                  plain numbers of a sample where none are given.
     match_weight  of the mean log error of samples beside the statistics; 0 takes what suits match.
+    match_groups  a number for each sample, such as its class: the statistics of each group are
+                 matched apart. All samples are one group where none are given.
 
     Ctrl-C ends it with the best solver so far.
     """
@@ -124,7 +127,8 @@ def distill(field: Callback, noise: Any, nfe: Evaluations = 8, *, calls: Optiona
                            start_scale=start_scale, times=times, starts=starts,
                            iterations=iterations, samples=samples,
                            difference=difference, time_difference=time_difference, match=match,
-                           features=features, match_weight=match_weight, name=name,
+                           features=features, match_weight=match_weight,
+                           match_groups=match_groups, name=name,
                            progress=progress)
 
 

@@ -48,7 +48,7 @@ class Problem:
         self.noise = self.field.noise
         self.error_mask = error_mask_of(error_mask, self.noise, self.field.arrays,
                                         self.field.conditions, self.field.structure)
-        self.count = int(self.noise.shape[0])
+        self.count = self.given = int(self.noise.shape[0])
         self.held_out = _held_out(held_out, self.count)  # to choose by and to measure
         self.tolerance = float(tolerance)
         self.peak = float(peak)
@@ -56,6 +56,7 @@ class Problem:
         self.together = False  # whether the field takes one time for all its samples
         self.extra_calls: Callable[[], int] = lambda: 0  # that the field makes unasked, so far
         self.reference_calls = 0
+        self.learnt: List[int] = []  # which of the samples are learnt from, once they are drawn
         self.left_out = ""  # a sentence on samples that are not finite, once they are drawn
         self.size_note = ""  # one on samples that are far too large for the peak
         self._samples: Optional[_Parts] = None
@@ -79,6 +80,7 @@ class Problem:
                 iterations: int = 0, samples: int = 0, difference: float = 0.0,
                 time_difference: float = 0.0, match: str = "auto",
                 features: Optional[Features] = None, match_weight: float = 0.0,
+                match_groups: Optional[Sequence[int]] = None,
                 name: Optional[str] = None, progress: ProgressLike = None) -> Any:
         """As bespoke.distill; `calls` includes those for the model's own samples."""
         def found(count: int) -> Result:
@@ -98,10 +100,20 @@ class Problem:
                 options.add_start(solver.name, solver.core)
             search = _Search(self, options, name)
             search.budget = calls
+            search.groups = self._checked_groups(match_groups)
             search.chooses_times = times is None
             search.unit_start_scale = str(start_scale) == "1"
             return search.run(progress)
         return for_each_nfe(found, nfe)
+
+    def _checked_groups(self, groups: Optional[Sequence[int]]) -> Optional[List[int]]:
+        if groups is None:
+            return None
+        found = [int(group) for group in groups]
+        if len(found) != self.given:
+            raise Error(f"match_groups has a number for each of the {self.given} samples, "
+                        f"found {len(found)}")
+        return found
 
     def _asked_features(self, features: Optional[Features]) -> Callable[[Array], Any]:
         """Features as the core asks for them: a row of float64 for each sample."""
@@ -186,6 +198,7 @@ class Problem:
         if not learnt:
             raise DivergedError("the model's own samples are not finite for any noise to learn "
                                 "from; check the model near t = 0 and t = 1")
+        self.learnt = [truth.samples[row] for row in learnt]
         training = part(learnt, truth.trajectories)
         return _Parts(training, part(choosing, None) if choosing else training,
                       part(measured, None) if measured else None)
@@ -224,6 +237,7 @@ class _Search:
         self.name = name
         self.parts: Optional[_Parts] = None
         self.budget: Optional[int] = None
+        self.groups: Optional[List[int]] = None  # of all samples
         self.chooses_times = False  # by how the field rounds its own
         self.unit_start_scale = False
         self.note = ""
@@ -235,6 +249,8 @@ class _Search:
             self.parts = parts = problem.samples(shown)
             if self.chooses_times and problem.levels() is not None:
                 self._round_times()
+            if self.groups is not None:
+                self.options.match_groups = [self.groups[k] for k in problem.learnt]
             before = problem.calls
             if self.budget is not None:
                 self._limit(self.budget)

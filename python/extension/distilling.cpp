@@ -81,6 +81,9 @@ void bind_options(py::module_& module) {
       .def_property(
           "match_weight", [](const Options& o) { return o.match.weight; },
           [](Options& o, double weight) { o.match.weight = weight; })
+      .def_property(
+          "match_groups", [](const Options& o) { return o.match.groups; },
+          [](Options& o, std::vector<int64_t> groups) { o.match.groups = std::move(groups); })
       .def("set_features",
            [](Options& o, const py::function& features) {
              o.match.features = [features](const Array& samples) {

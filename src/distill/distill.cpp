@@ -237,7 +237,9 @@ class Distillation {
                       family_, options_.match);
     while (true) {
       if (match.is_over) return Ending::converged;
-      if (match.iteration >= most_match_iterations(options_.match)) return Ending::iterations;
+      if (match.iteration >= most_match_iterations(options_.match, family_->nfe())) {
+        return Ending::iterations;
+      }
       const std::optional<int64_t> left = left_for_iteration();
       if (left && matching.least_cost() > *left) return Ending::forwards;
       double objective = 0;

@@ -18,6 +18,14 @@
 
 namespace bespoke {
 
+// The samples that solvers are compared on. Their noise is asked for a batch at a time, in order,
+// and is not kept, so that memory does not grow with their number.
+struct ComparedSamples {
+  int64_t count = 0;
+  std::function<torch::Tensor(int64_t begin, int64_t end)> noise;  // [end - begin, ...]
+  Conditions conditions;                                           // of all of them
+};
+
 struct CompareOptions {
   int64_t batch = 64;
   Tolerances tolerances;  // of the reference
@@ -51,10 +59,9 @@ struct CompareOptions {
   // What the jury is shown of them; null: all.
   std::function<torch::Tensor(const torch::Tensor& shown, int64_t first)> judged;
 
-  // What is known already from the same x0; none: computed.
-  std::optional<ReferenceResult> reference;
-  std::optional<FeatureStatistics> reference_statistics;
-  std::optional<double> reference_noise;  // of them: the distance of two halves
+  // The model's own samples begin ... end - 1, where they are known; null: computed, a batch at a
+  // time.
+  std::function<ReferenceResult(int64_t begin, int64_t end)> reference;
 
   Team* team = &alone();  // whose members have a share of the samples each; all get all figures
 
@@ -103,8 +110,13 @@ struct Comparison {
   torch::Tensor reference_samples;  // as ComparisonRow's samples
 };
 
-// How near each solver's samples come to the model's own, from the same noise x0 [count, ...]. A
-// solver that diverges does not stop the others.
+// How near each solver's samples come to the model's own, from the same noise. A solver that
+// diverges does not stop the others. Of the samples, errors and the statistics of features are
+// kept, and the first `keep` themselves.
+Comparison compare(const ModelPtr& model, const std::vector<NamedSolver>& contenders,
+                   const ComparedSamples& samples, const CompareOptions& options);
+
+// The same from noise x0 [count, ...] that is there already.
 Comparison compare(const ModelPtr& model, const std::vector<NamedSolver>& contenders,
                    const torch::Tensor& x0, const Conditions& conditions,
                    const CompareOptions& options);
