@@ -37,8 +37,8 @@ using namespace detail;
 
 namespace {
 
-std::shared_ptr<const FeatureExtractor> extractor_of(const std::optional<OpenFeatures>& features) {
-  return features ? features->extractor : nullptr;
+MatchedFeatures matched(const std::optional<OpenFeatures>& features) {
+  return features ? MatchedFeatures{features->extractor, features->dimension} : MatchedFeatures{};
 }
 
 // What is made now: as many as calls pay for where they are limited, for the most evaluations.
@@ -48,8 +48,7 @@ PairRequest pairs_wanted(const DistillCommandOptions& options, const DistillJob&
   const int most = job.nfes.back();
   DistillJob of_samples = job;  // what is decoded costs no calls
   of_samples.of_decoded = false;
-  ModelDistillOptions plan =
-      distill_options(of_samples, open, extractor_of(features), most, execution);
+  ModelDistillOptions plan = distill_options(of_samples, open, matched(features), most, execution);
   if (job.most_calls > 0) {
     plan = within_calls(plan, options.samples);
   } else if (options.samples > 0) {
@@ -62,7 +61,7 @@ PairRequest pairs_wanted(const DistillCommandOptions& options, const DistillJob&
   request.plan.tolerances = {tolerance, tolerance};
   request.plan.train.count = plan.training_plan.count;
   request.plan.validation.count = plan.validation_plan.count;
-  request.matching = options.matching_samples(job);
+  request.matching = options.makes_matching_samples(job) ? plan.match_samples : 0;
   request.matching_tolerances = plan.match_tolerances;
   request.fixed_evaluations = plan.fixed_evaluations;
   return request;
@@ -220,7 +219,7 @@ void warn_of_few_pairs(const TrainingPairs& data, const ModelDistillOptions& opt
 struct Session {
   const DistillJob job;
   const OpenModel& open;
-  const std::shared_ptr<const FeatureExtractor> features;
+  const MatchedFeatures features;
   const Execution execution;
   const std::filesystem::path folder;
   TrainingPairs data;
@@ -362,13 +361,15 @@ void check_gradients(const DistillJob& job, const OpenModel& open) {
 void check_all(const DistillCommandOptions& options, const DistillJob& job, const OpenModel& open,
                const std::optional<OpenFeatures>& features, const Execution& execution) {
   for (const int nfe : job.nfes) {
-    distill_options(job, open, extractor_of(features), nfe, execution).validate();
+    distill_options(job, open, matched(features), nfe, execution).validate();
   }
-  if (features && options.matching_samples(job) > 0 && job.match_samples <= features->dimension) {
+  const int64_t given = job.match_samples;
+  if (features && options.makes_matching_samples(job) && given > 0 &&
+      given <= features->dimension) {
     throw usage_error(
         "the statistics of {} features need more samples than that to match them on; give "
         "--match-samples {} or more, found {}",
-        features->dimension, features->dimension + 1, job.match_samples);
+        features->dimension, features->dimension + 1, given);
   }
   if (options.pairs.empty()) pairs_wanted(options, job, open, features, execution);
   check_gradients(job, open);
@@ -416,7 +417,7 @@ void run_distill(const DistillCommandOptions& options) {
     return "";
   });
   Session session{
-      job,       open,           extractor_of(features),
+      job,       open,           matched(features),
       execution, options.output, load_training_pairs(options, job, open, features, execution),
       nullptr};
   session.model = guided(open, session.data.train.conditions);

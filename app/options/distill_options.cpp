@@ -100,14 +100,20 @@ void DistillCommandOptions::add_to(CLI::App& command) {
   features.add_to(command, "what --match takes the statistics of");
   command
       .add_option("--match-samples", numbers.match_samples,
-                  "whose statistics are matched, made for it where there is no --pairs")
-      ->check(positive_number())
-      ->capture_default_str();
+                  "whose statistics are matched, made for it where there is no --pairs; default "
+                  "768, or twice as many as features, or as many as --calls pays for")
+      ->check(positive_number());
   command
-      .add_option("--match-weight", numbers.match_weight,
-                  "of the mean log error of samples beside the statistics; default 2 for both, "
-                  "0.3 for distribution, in parts of the distance to be gained")
+      .add_option(
+          "--match-weight", numbers.match_weight,
+          "of the mean log error of samples beside the statistics, in parts of the distance "
+          "at the start; default 0.1 for both and 0.01 for distribution, and 0.3 of that up "
+          "to 2 NFE")
       ->check(CLI::PositiveNumber);
+  command.add_option(
+      "--match-groups", numbers.match_groups,
+      "condition, such as y, whose classes have their statistics matched each apart; "
+      "default: those of all samples together");
   add_retired_option(command, "--seed", "leave it out; a run is the same each time");
   command.add_flag("--resume", resume, "go on with the run in the folder");
   model.add_to(command);
@@ -118,7 +124,7 @@ void DistillCommandOptions::add_to(CLI::App& command) {
       command, {{"What to make",
                  {"--nfe", "--network-calls", "--family", "--start-scale", "--times", "--space",
                   "--match", "--features", "--features-range", "--features-size", "--match-samples",
-                  "--match-weight", "--output"}},
+                  "--match-weight", "--match-groups", "--output"}},
                 {"From what",
                  {"--model", "--guidance", "--guidance-scale", "--guidance-interval", "--cond",
                   "--prompt", "--prompts", "--utterances", "--pairs", "--init"}},
@@ -189,13 +195,13 @@ DistillJob DistillCommandOptions::job() const {
   return job;
 }
 
-int64_t DistillCommandOptions::matching_samples(const DistillJob& job) const {
+bool DistillCommandOptions::makes_matching_samples(const DistillJob& job) const {
   MatchOptions options;
   options.match = job.match;
   if (!features.file.empty()) options.features = sample_features(plain_tensor_features);
   const bool any = std::any_of(job.nfes.begin(), job.nfes.end(),
                                [&](int nfe) { return options.has_statistics(nfe); });
-  return any && pairs.empty() ? job.match_samples : 0;
+  return any && pairs.empty();
 }
 
 }  // namespace bespoke

@@ -33,9 +33,9 @@ struct DistillCommandOptions {
 
   // What they ask for, with every mistake in them found that can be found without the model.
   DistillJob job() const;
-  // The samples whose statistics are matched, of a run that makes them itself; 0 where a solver of
-  // none of these NFE has its statistics matched.
-  int64_t matching_samples(const DistillJob& job) const;
+  // Whether a run makes samples to match the statistics of: not of a folder of pairs, nor where a
+  // solver of none of these NFE has its statistics matched.
+  bool makes_matching_samples(const DistillJob& job) const;
 };
 
 }  // namespace bespoke

@@ -41,6 +41,7 @@ void each_field(Job& job, Visit visit) {
   visit("match", job.match);
   visit("match_weight", job.match_weight);
   visit("match_samples", job.match_samples);
+  visit("match_groups", job.match_groups);
   visit("starts", job.starts);
   visit("method", job.method);
   visit("direct", job.direct);
@@ -147,6 +148,24 @@ void set_network_calls(const DistillJob& job, const OpenModel& open, ModelDistil
   result.constraints = constraints_of(job);
 }
 
+int64_t matched_samples(const DistillJob& job, const MatchedFeatures& features) {
+  if (job.match_samples > 0) return job.match_samples;
+  const int64_t usual = usual_match_samples(features.dimension);
+  if (job.most_calls == 0) return usual;
+  return std::clamp(match_samples_within(job.most_calls), features.dimension + 1, usual);
+}
+
+void check_groups(const DistillJob& job, const OpenModel& open) {
+  const auto& conditions = open.card.conditions;
+  const bool known = std::any_of(conditions.begin(), conditions.end(), [&](const auto& condition) {
+    return condition.name == job.match_groups && condition.classes > 0;
+  });
+  if (!job.match_groups.empty() && !known) {
+    throw usage_error("--match-groups names a condition of classes, and {} has no such {}",
+                      open.name, job.match_groups);
+  }
+}
+
 // Features of samples as errors are of, which a latent model's are not decoded for: these are
 // decoded first.
 MatchOptions match_options(const DistillJob& job, const OpenModel& open,
@@ -205,8 +224,9 @@ void DistillJob::validate() const {
 }
 
 ModelDistillOptions distill_options(const DistillJob& job, const OpenModel& open,
-                                    const std::shared_ptr<const FeatureExtractor>& features,
-                                    int nfe, const Execution& execution) {
+                                    const MatchedFeatures& features, int nfe,
+                                    const Execution& execution) {
+  check_groups(job, open);
   ModelDistillOptions result;
   result.nfe = nfe;
   result.field = open.field();
@@ -219,8 +239,9 @@ ModelDistillOptions distill_options(const DistillJob& job, const OpenModel& open
   result.method = job.method;
   result.iterations = job.iterations;
   result.most_forwards = job.most_calls;
-  result.match = match_options(job, open, features);
-  result.match_samples = job.match_samples;
+  result.match = match_options(job, open, features.extractor);
+  result.match_samples = matched_samples(job, features);
+  result.match_groups = job.match_groups;
   result.direct = job.direct;
   if (job.batch > 0) result.direct.batch = result.adam.batch = job.batch;
   result.peak = value_peak(open, job.of_decoded);

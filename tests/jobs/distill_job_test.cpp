@@ -19,6 +19,7 @@ DistillJob unusual_job() {
   job.match = Match::both;
   job.match_weight = 0.125;
   job.match_samples = 77;
+  job.match_groups = "class";
   job.starts = {"euler@sigma0=2", "midpoint"};
   job.method = Method::direct;
   job.direct = parse_direct_options("smoothing=0.3,attempts=2,judges=5");
@@ -64,7 +65,7 @@ TEST(DistillJob, WritesEveryFieldThatDiffers) {
     const bool same = name == "family" || name == "network_calls";
     EXPECT_EQ(usual.at(name) == value, same) << name;
   }
-  EXPECT_EQ(usual.size(), 15u) << "a field was added: give it another value in unusual_job()";
+  EXPECT_EQ(usual.size(), 16u) << "a field was added: give it another value in unusual_job()";
 }
 
 TEST(DistillJob, RefusesWhatIsNoJob) {
@@ -89,7 +90,7 @@ TEST(DistillJob, FindsOptionsForAModel) {
   DistillJob job;
   job.starts = {"midpoint"};
   job.iterations = 3;
-  const ModelDistillOptions options = distill_options(job, open, nullptr, 4, {});
+  const ModelDistillOptions options = distill_options(job, open, {}, 4, {});
   EXPECT_EQ(options.nfe, 4);
   EXPECT_EQ(options.field.schedule->name(), "vp");
   EXPECT_EQ(options.field.prediction, Prediction::noise);
@@ -97,7 +98,7 @@ TEST(DistillJob, FindsOptionsForAModel) {
   EXPECT_EQ(options.starts[0].name, "midpoint");
   EXPECT_EQ(options.iterations, 3);
   job.network_calls = 8;
-  EXPECT_THROW(distill_options(job, open, nullptr, 4, {}), Error) << "no guidance to build in";
+  EXPECT_THROW(distill_options(job, open, {}, 4, {}), Error) << "no guidance to build in";
 }
 
 }  // namespace

@@ -27,8 +27,9 @@ struct DistillJob {
   TimeRounding times;
   bool of_decoded = false;  // whether errors are of what samples decode to
   Match match = Match::automatic;
-  double match_weight = 0;  // 0: usual
-  int64_t match_samples = ModelDistillOptions().match_samples;
+  double match_weight = 0;    // 0: usual
+  int64_t match_samples = 0;  // 0: as many as the features need and most_calls pays for
+  std::string match_groups;   // condition whose classes are matched each apart; empty: all together
 
   // From what.
   std::vector<std::string> starts;  // names of solvers, as everywhere; none: the library's choice
@@ -47,11 +48,16 @@ struct DistillJob {
 nlohmann::json to_json(const DistillJob& job);
 DistillJob parse_distill_job(const nlohmann::json& json, const std::string& source);
 
+// Features whose statistics are matched, and how many there are of a sample; null: none are given.
+struct MatchedFeatures {
+  std::shared_ptr<const FeatureExtractor> extractor;
+  int64_t dimension = 0;
+};
+
 // The options of one of its distillations, that of `nfe`, with every mistake in them found. The
-// result refers to `open`. `features` are those whose statistics are matched; null: none.
-// execution.on_note is told where a start was made for another field.
+// result refers to `open`. execution.on_note is told where a start was made for another field.
 ModelDistillOptions distill_options(const DistillJob& job, const OpenModel& open,
-                                    const std::shared_ptr<const FeatureExtractor>& features,
-                                    int nfe, const Execution& execution);
+                                    const MatchedFeatures& features, int nfe,
+                                    const Execution& execution);
 
 }  // namespace bespoke
