@@ -124,8 +124,9 @@ Pairs selection_pairs(const CompareCommandOptions& options, const OpenModel& ope
   source.tolerances = {options.tolerance, options.tolerance};
   source.conditions = read_conditions(open.card.conditions, options.samples.conditions, kCount,
                                       open.utterance_rows);
-  return make_pairs(open, source, shown_execution(open, options.model.batch), "reference for best")
-      .to(open.device, open.state_dtype());
+  const Execution execution = shown_execution(open, options.model.batch);
+  return intact_pairs(make_pairs(open, source, execution, "reference for best"), "selection",
+                      execution);
 }
 
 void add_best(const CompareCommandOptions& options, const OpenModel& open,
@@ -624,7 +625,7 @@ void add_compare_command(CLI::App& app) {
          "--prompts", "--utterances", "--count", "--seed", "--seeds", "--noise"}},
        {"What to measure",
         {"--tolerance", "--space", "--features", "--features-range", "--features-size", "--real",
-         "--judge", "--details"}},
+         "--judge", "--equal-up-to", "--details"}},
        {"What to write", {"--format", "--report", "--png", "--force", "--sounds"}},
        running_group()});
   command->callback([options] { run_compare(*options); });
