@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "bespoke/base/table.h"
 #include "bespoke/base/text.h"
-#include "bespoke/report/table.h"
 #include "sections.h"
 #include "template.h"
 
