@@ -74,20 +74,25 @@ DemoCase by_class(const DemoCommandOptions& options) {
           "A minute"};
 }
 
-// Where guidance doubles the calls of the network, fewer evaluations.
+// Where guidance doubles the calls of the network, fewer evaluations, and the catalogue is tried up
+// to twice as many only.
 constexpr char kGuidedSize[] = "--calls 8000";
 
 DemoCase by_prompt(const DemoCommandOptions& options, const std::string& prompts) {
-  return {"image model", fmt::format("--prompts {} --guidance 2", prompts),
-          kGuidedSize,   "--count 16 --space decoded " + compared(options, "unipc3-bh2"),
-          "8",           "A minute and a half"};
+  return {"image model",
+          fmt::format("--prompts {} --guidance 2", prompts),
+          kGuidedSize,
+          "--count 16 --space decoded --equal-up-to 16 " + compared(options, "unipc3-bh2"),
+          "8",
+          "A minute and a half"};
 }
 
 DemoCase by_gap(const DemoCommandOptions& options, const std::string& gaps) {
   return {"model of speech",
           fmt::format("--utterances {} --guidance 1", gaps),
           kGuidedSize,
-          fmt::format("{} --sounds {}/sounds", compared(options, "unipc3-bh2"), options.output),
+          fmt::format("--equal-up-to 16 {} --sounds {}/sounds", compared(options, "unipc3-bh2"),
+                      options.output),
           "8",
           "A minute"};
 }

@@ -387,8 +387,11 @@ std::string spending(const Outcome& outcome) {
 }
 
 std::string measured_on(const TrainingPairs& data) {
-  return data.validation ? fmt::format("{} held-out pairs", data.validation->count())
-                         : "the pairs themselves, as few calls hold out none";
+  if (!data.validation) return "the pairs themselves, as few calls hold out none";
+  constexpr int64_t kEnough = 16;
+  const int64_t count = data.validation->count();
+  return fmt::format("{} held-out pairs{}", count,
+                     count < kEnough ? " (few, and they chose among iterates too)" : "");
 }
 
 void print_results(const Session& session, const std::vector<Outcome>& outcomes) {
