@@ -2,6 +2,7 @@
 #include "options/condition_options.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/text.h"
@@ -28,16 +29,29 @@ BnsConstraints parse_constraints(const DistillCommandOptions& options) {
   return constraints;
 }
 
-FamilyPtr make_family(const DistillCommandOptions& options, int nfe) {
+// What stands behind "PREFIX:" in a name; none where it begins otherwise.
+std::optional<std::string> after_prefix(const std::string& name, const std::string& prefix) {
+  if (name.rfind(prefix + ":", 0) != 0) return std::nullopt;
+  return name.substr(prefix.size() + 1);
+}
+
+FamilyPtr make_family(const DistillCommandOptions& options, int nfe, const SchedulePtr& schedule) {
   const std::string& name = options.family;
   const BnsConstraints constraints = parse_constraints(options);
   if (name == "bns") return bns_family(nfe, constraints);
+  if (const auto history = after_prefix(name, "bns-history")) {
+    return history_family(static_cast<int>(parse_integer(*history, "--family bns-history")), nfe,
+                          constraints);
+  }
   if (constraints.unit_start_scale || !constraints.times.is_free()) {
     throw usage_error("--start-scale and --times are for bns solvers; leave them or --family out");
   }
+  if (const auto method = after_prefix(name, "times")) return times_family(*method, nfe, schedule);
   if (name == "bst-rk1") return bst_family(ScaleTimeBase::rk1, nfe);
   if (name == "bst" || name == "bst-rk2") return bst_family(ScaleTimeBase::rk2, nfe);
-  throw Error(ErrorKind::usage, unknown_name("family", name, {"bns", "bst", "bst-rk1", "bst-rk2"}));
+  throw Error(ErrorKind::usage,
+              unknown_name("family", name,
+                           {"bns", "bns-history:K", "times:METHOD", "bst", "bst-rk1", "bst-rk2"}));
 }
 
 }  // namespace
@@ -66,7 +80,9 @@ void DistillCommandOptions::add_to(CLI::App& command) {
       ->check(positive_number());
   command
       .add_option("--family", family,
-                  "bns (every Non-Stationary solver), bst or bst-rk2, bst-rk1 (scale-time)")
+                  "bns (every Non-Stationary solver), bns-history:K (steps made of the last K "
+                  "states and velocities), times:METHOD (the times of a method of the catalogue), "
+                  "bst or bst-rk2, bst-rk1 (scale-time)")
       ->capture_default_str();
   command
       .add_option(
@@ -315,7 +331,7 @@ ModelDistillOptions distill_options(const DistillCommandOptions& options, const 
     }
     set_network_calls(options, open.guidance, result);
   } else {
-    result.family = make_family(options, nfe);
+    result.family = make_family(options, nfe, result.field.schedule);
     result.starts = named_starts(options, *result.family, result.field);
   }
   result.method = parse_method(options.method);
