@@ -489,7 +489,9 @@ void run_distill(const DistillCommandOptions& options) {
   Session session{options,  open,    load_training_data(options, open, features),
                   features, nullptr, decoded};
   session.model = guided(open, session.data.train.conditions);
-  session.path = std::filesystem::path(options.output) / (options.family + ".solver.json");
+  std::string stem = options.family;
+  std::replace(stem.begin(), stem.end(), ':', '-');  // of times:METHOD; some systems take no colon
+  session.path = std::filesystem::path(options.output) / (stem + ".solver.json");
   session.file = begin_solver_file(options, open, session.data, decoded);
   std::optional<FolderLock> lock;
   from_first([&] {

@@ -108,8 +108,11 @@ class StartChoice {
   }
 
   std::optional<NamedSolver> nearest_on(const std::string& grid) const {
+    std::vector<std::string> names = start_candidates(grid, family_.nfe());
+    // Of these a family of solvers without history holds none.
+    if (!family_.is_bns()) names.push_back("euler/" + grid);
     std::vector<NamedSolver> candidates;
-    for (const auto& name : start_candidates(grid, family_.nfe())) {
+    for (const auto& name : names) {
       if (auto candidate = held(resolved(name))) candidates.push_back(*std::move(candidate));
     }
     if (candidates.empty()) return std::nullopt;
