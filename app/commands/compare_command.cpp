@@ -30,6 +30,7 @@
 #include "options/samples_options.h"
 #include "options/solver_options.h"
 #include "options/space_options.h"
+#include "runs/catalogue_need.h"
 #include "runs/compare_cache.h"
 #include "runs/compare_report.h"
 #include "runs/compare_sounds.h"
@@ -56,6 +57,7 @@ struct CompareCommandOptions {
   double tolerance = 1e-6;
   std::string space = "sample";
   bool details = false;
+  int64_t equal_up_to = 40;
   FeatureNetworkOptions features;
   std::string real;
   std::vector<std::string> judges;  // folders of classifiers
@@ -265,6 +267,7 @@ void prepare_comparison(const CompareCommandOptions& options, std::vector<int64_
 
 struct ComparisonResult {
   Comparison figures;
+  std::optional<ReferenceResult> first;  // of the first samples, where the cache has them
   bool cached_reference = false;
   int64_t real_count = 0;
   // Of the recordings whose gaps are filled, for comparison.
@@ -301,48 +304,6 @@ CompareOptions library_options(const PreparedComparison& work,
   return result;
 }
 
-// The reference's samples and their statistics, computed now or in an earlier run. Returns whether
-// the samples were there.
-bool find_reference(const PreparedComparison& work, CompareOptions& options) {
-  const nlohmann::json key = work.cache.is_on()
-                                 ? reference_key(work.open, work.chosen, options.tolerances)
-                                 : nlohmann::json();
-  const CachedReference known = cached_reference(work.cache, key, [&] {
-    Progress progress("reference");
-    Batching batching;
-    batching.batch = options.batch;
-    batching.on_progress = [&](double done) { progress.update(done); };
-    batching.team = &team();
-    ReferenceResult result = reference_in_batches(
-        work.chosen.model, work.chosen.noise, work.chosen.conditions, options.tolerances, batching);
-    result.x = result.x.to(work.chosen.noise.scalar_type());
-    return result;
-  });
-  options.reference = known.result;
-  if (!work.features) return known.found;
-  const auto features = [&](const torch::Tensor& x) {
-    return work.features->of_model_samples(work.open, x.to(work.open.device));
-  };
-  const int64_t count = known.result.x.size(0), half = count / 2;
-  const auto statistics = [&](int64_t begin, int64_t end) {
-    nlohmann::json source = key;
-    if (end - begin < count) source["part"] = {begin, end};
-    return cached_statistics(work.cache, work.features->identity, source, [&] {
-      Progress progress("features of the reference");
-      return feature_statistics(features, known.result.x.slice(0, begin, end), options.batch,
-                                [&](double done) { progress.update(done); });
-    });
-  };
-  if (half <= work.features->dimension) {
-    options.reference_statistics = statistics(0, count);
-    return known.found;
-  }
-  const FeatureStatistics first = statistics(0, half), second = statistics(half, count);
-  options.reference_noise = frechet_distance(first, second);
-  options.reference_statistics = joined(first, second);
-  return known.found;
-}
-
 ComparisonResult measure(const PreparedComparison& work, const CompareCommandOptions& options) {
   ComparisonResult result;
   CompareOptions library = library_options(work, options);
@@ -355,11 +316,18 @@ ComparisonResult measure(const PreparedComparison& work, const CompareCommandOpt
     result.recorded_flux = work.gaps->recorded_flux();
     result.recorded_agreement = recorded_agreement(*work.gaps, library, work.chosen.count());
   }
-  result.cached_reference = find_reference(work, library);
+  std::optional<CachedReference> reference;
+  if (work.cache.is_on()) {
+    reference.emplace(work.cache, work.open, work.chosen, library.tolerances, library.batch);
+    library.reference = [&](int64_t begin, int64_t end) { return (*reference)(begin, end); };
+  }
   Progress progress("comparing");
   library.on_progress = [&](double done) { progress.update(done); };
-  result.figures = compare(work.chosen.model, work.contenders.solvers, work.chosen.noise,
-                           work.chosen.conditions, library);
+  result.figures =
+      compare(work.chosen.model, work.contenders.solvers,
+              {work.chosen.count(), work.chosen.noise, work.chosen.conditions}, library);
+  result.cached_reference = reference && reference->was_there();
+  if (reference) result.first = (*reference)(0, searched_samples(work.chosen.count()));
   return result;
 }
 
@@ -378,7 +346,8 @@ std::string psnr_title(const PreparedComparison& work, const ComparisonResult& r
       value_peak(work.open, work.decoded), work.decoded ? "decoded" : "sample", counted_part(work),
       result.figures.reference_evaluations, options.tolerance,
       result.cached_reference ? " (cached)" : "",
-      options.details ? "" : ", by " + to_string(unit_of(result.figures)), work.chosen.title);
+      options.details ? "" : ", ± standard error, by " + to_string(unit_of(result.figures)),
+      work.chosen.title + few_samples_note(work.chosen.count()));
 }
 
 std::string latent_title(const PreparedComparison& work, const std::string& unit) {
@@ -491,6 +460,82 @@ std::string render_for_people(const PreparedComparison& work, const ComparisonRe
          render_agreement(result, format, nfes) + render_by_guidance(result.figures, format);
 }
 
+// Beside figures for programs, which have no room for sentences.
+void tell_notes(const std::vector<std::string>& notes) {
+  for (const auto& note : notes) say("bespoke: {}", note);
+}
+
+// The model's own samples of the first noise.
+ReferenceResult first_of_reference(const PreparedComparison& work, const ComparisonResult& result,
+                                   const CompareOptions& library) {
+  if (result.first) return *result.first;
+  const int64_t count = searched_samples(work.chosen.count());
+  Batching batching;
+  batching.batch = library.batch;
+  return reference_in_batches(work.chosen.model, work.chosen.noise(0, count),
+                              slice(work.chosen.conditions, 0, count), library.tolerances,
+                              batching);
+}
+
+// What the best of the catalogue needs to come as near as `featured`, of `evaluations` or of
+// network calls that would pay for as many, on the first samples.
+CatalogueNeed need_of_catalogue(const PreparedComparison& work, const ComparisonResult& result,
+                                const NsSolver& featured, int evaluations,
+                                const CompareCommandOptions& options) {
+  CompareOptions library = library_options(work, options);
+  const ReferenceResult reference = first_of_reference(work, result, library);
+  library.features = nullptr;
+  library.jury = nullptr;
+  library.joint_flux = nullptr;
+  library.snr_of_both = false;
+  library.keep = 0;
+  library.team = &alone();
+  library.reference = [&](int64_t begin, int64_t end) {
+    return ReferenceResult{reference.x.slice(0, begin, end),
+                           reference.evaluations.slice(0, begin, end)};
+  };
+  constexpr double kUsualRounds = 12;
+  double rounds = 0;
+  Progress progress("what the best of the catalogue needs");
+  library.on_progress = [&](double done) {
+    progress.update(std::min(1.0, (rounds + done) / kUsualRounds));
+  };
+  CatalogueSearch search;
+  search.solver = featured;
+  search.field = work.open.field();
+  search.data_deviation = reference.x.square().mean().sqrt().item<double>();
+  search.samples = searched_samples(work.chosen.count());
+  search.first = evaluations;
+  search.most = static_cast<int>(options.equal_up_to);
+  search.measured = [&](const std::vector<NamedSolver>& solvers, int64_t count) {
+    const Comparison found =
+        compare(work.chosen.model, solvers, work.chosen.noise(0, count),
+                slice(work.chosen.conditions, 0, count), library);
+    rounds += 1;
+    std::vector<double> psnr;
+    for (const auto& row : found.rows) psnr.push_back(row.psnr);
+    return psnr;
+  };
+  return catalogue_need(search);
+}
+
+// None where no solver is spoken of, or where as many evaluations as it is worth are not to be
+// tried.
+std::optional<CatalogueNeed> look_for_need(const PreparedComparison& work,
+                                           const ComparisonResult& result,
+                                           const ComparedModel& compared,
+                                           const CompareCommandOptions& options) {
+  const ComparisonRow* featured = featured_row(compared);
+  if (!is_first() || featured == nullptr) return std::nullopt;
+  const auto place = static_cast<size_t>(featured - result.figures.rows.data());
+  // An evaluation of the catalogue's is guided, and takes two calls.
+  const bool by_calls = unit_of(result.figures) == CostUnit::network_calls;
+  const int evaluations = by_calls ? std::max(1, featured->model_calls / 2) : featured->nfe;
+  if (evaluations >= options.equal_up_to) return std::nullopt;
+  return need_of_catalogue(work, result, work.contenders.solvers[place].solver,
+                           evaluations, options);
+}
+
 void run_compare(const CompareCommandOptions& options) {
   const TableFormat format = parse_table_format(options.format);
   std::vector<int64_t> nfes = parse_integer_list(options.nfe, "--nfe");
@@ -507,15 +552,18 @@ void run_compare(const CompareCommandOptions& options) {
   fmt::print("{}", for_programs
                        ? all_figures(result.figures, work.chosen.title, false).render(format)
                        : render_for_people(work, result, options, format, nfes));
-  const ComparedModel compared = {work.open,
-                                  work.chosen,
-                                  result.figures,
-                                  work.contenders.files,
-                                  work.contenders.notes,
-                                  work.decoded,
-                                  options.tolerance,
-                                  counted_part(work),
-                                  work.gaps ? &*work.gaps : nullptr};
+  ComparedModel compared = {work.open,
+                            work.chosen,
+                            result.figures,
+                            work.contenders.files,
+                            work.contenders.notes,
+                            work.decoded,
+                            options.tolerance,
+                            counted_part(work),
+                            work.gaps ? &*work.gaps : nullptr};
+  if (!for_programs || options.report.any()) {
+    compared.catalogue = look_for_need(work, result, compared, options);
+  }
   if (!for_programs && !work.contenders.notes.empty()) {
     fmt::print("\n{}\n",
                printable_lines(fmt::format("{}", fmt::join(work.contenders.notes, "\n"))));
@@ -523,6 +571,7 @@ void run_compare(const CompareCommandOptions& options) {
   const std::string finding = for_programs ? "" : finding_of(compared);
   if (!finding.empty()) fmt::print("\n{}\n", printable(finding));
   if (!is_first()) return;
+  if (for_programs) tell_notes(work.contenders.notes);
   if (options.report.any()) write_reports(make_report(compared), options.report);
   if (!options.sounds.empty()) write_compared_sounds(compared, options.sounds);
 }
@@ -555,6 +604,12 @@ void add_compare_command(CLI::App& app) {
   command->add_option("--nfe", options->nfe, "evaluations, a list such as 4,8 or 4-20+2")
       ->capture_default_str();
   command->add_option("--tolerance", options->tolerance, "of the reference, relative and absolute")
+      ->capture_default_str();
+  command
+      ->add_option("--equal-up-to", options->equal_up_to,
+                   "looks up to this NFE for how many evaluations the best of the catalogue needs "
+                   "to come as near as the distilled solver; 0 does not look")
+      ->check(CLI::Range(0, kMostEvaluations))
       ->capture_default_str();
   options->model.add_to(*command);
   options->model.add_utterances_to(*command);

@@ -114,9 +114,12 @@ MadePairsOptions pairs_wanted(const DistillCommandOptions& options, const OpenMo
     plan.training_plan.count = options.samples;
   }
   const Tolerances usual = usual_tolerances(most > 0 ? most : options.network_calls);
-  return {options.model.batch,        options.conditions,
-          plan.training_plan.count,   plan.validation_plan.count,
-          options.matching_samples(), options.tolerance.value_or(usual.rtol),
+  return {options.model.batch,
+          options.conditions,
+          plan.training_plan.count,
+          plan.validation_plan.count,
+          options.makes_matching_samples() ? plan.match_samples : 0,
+          options.tolerance.value_or(usual.rtol),
           plan.fixed_evaluations};
 }
 
@@ -284,6 +287,7 @@ nlohmann::json resolved_options(const DistillCommandOptions& options, const Open
   if (options.match != kAuto) resolved["match"] = options.match;
   if (features) resolved["features"] = features->identity;
   if (options.match_weight > 0) resolved["match_weight"] = options.match_weight;
+  if (!options.match_groups.empty()) resolved["match_groups"] = options.match_groups;
   return resolved;
 }
 
@@ -448,11 +452,20 @@ void check_all(const DistillCommandOptions& options, const OpenModel& open,
   for (const int64_t nfe : nfes) {
     distill_options(options, open, features, static_cast<int>(nfe), decoded).validate();
   }
-  if (features && options.matching_samples() > 0 && options.match_samples <= features->dimension) {
+  const int64_t given = options.match_samples;
+  if (features && options.makes_matching_samples() && given > 0 && given <= features->dimension) {
     throw usage_error(
         "the statistics of {} features need more samples than that to match them on; give "
         "--match-samples {} or more, found {}",
-        features->dimension, features->dimension + 1, options.match_samples);
+        features->dimension, features->dimension + 1, given);
+  }
+  const auto& conditions = open.card.conditions;
+  const bool known = std::any_of(conditions.begin(), conditions.end(), [&](const auto& one) {
+    return one.name == options.match_groups && one.classes > 0;
+  });
+  if (!options.match_groups.empty() && !known) {
+    throw usage_error("--match-groups names a condition of classes, and {} has no such {}",
+                      open.name, options.match_groups);
   }
   if (options.pairs.empty()) pairs_wanted(options, open, features);
   check_gradients(options, open);

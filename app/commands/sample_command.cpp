@@ -104,8 +104,7 @@ Draw draw_learning(const SampleCommandOptions& options, const OpenModel& open,
   const auto rows = [&](int64_t begin, int64_t end) {
     Batching part = batching;
     part.first_sample = begin;
-    return sampler.sample(chosen.noise.slice(0, begin, end), slice(chosen.conditions, begin, end),
-                          part);
+    return sampler.sample(chosen.noise(begin, end), slice(chosen.conditions, begin, end), part);
   };
   torch::Tensor samples = rows(0, first);
   int64_t evaluations = first * learning.evaluations;
@@ -142,14 +141,15 @@ Draw draw(const SampleCommandOptions& options, const OpenModel& open, const Chos
   const Batching batching = batching_for(options, progress);
   if (by_reference) {
     const auto result =
-        reference_in_batches(chosen.model, chosen.noise, chosen.conditions,
+        reference_in_batches(chosen.model, chosen.all_noise(), chosen.conditions,
                              {options.drawing.tolerance, options.drawing.tolerance}, batching);
     return {result.x, result.evaluations.to(torch::kDouble).mean().item<double>()};
   }
   const NsSolver solver = options.drawing.chosen(open.field());
   const SolverOnField run = on_outputs(solver, chosen.model);
-  return {sample_in_batches(run.solver, *run.field, chosen.noise, chosen.conditions, batching),
-          static_cast<double>(solver.nfe()), solver.guides_itself() ? solver.shape().calls() : 0};
+  return {
+      sample_in_batches(run.solver, *run.field, chosen.all_noise(), chosen.conditions, batching),
+      static_cast<double>(solver.nfe()), solver.guides_itself() ? solver.shape().calls() : 0};
 }
 
 torch::Tensor decode_all(const OpenModel& open, const torch::Tensor& samples, int64_t batch) {

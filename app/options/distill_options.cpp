@@ -143,14 +143,20 @@ void DistillCommandOptions::add_to(CLI::App& command) {
   features.add_to(command, "what --match takes the statistics of");
   command
       .add_option("--match-samples", match_samples,
-                  "whose statistics are matched, made for it where there is no --pairs")
-      ->check(positive_number())
-      ->capture_default_str();
+                  "whose statistics are matched, made for it where there is no --pairs; default "
+                  "768, or twice as many as features, or as many as --calls pays for")
+      ->check(positive_number());
   command
-      .add_option("--match-weight", match_weight,
-                  "of the mean log error of samples beside the statistics; default 2 for both, "
-                  "0.3 for distribution, in parts of the distance to be gained")
+      .add_option(
+          "--match-weight", match_weight,
+          "of the mean log error of samples beside the statistics, in parts of the distance "
+          "at the start; default 0.1 for both and 0.01 for distribution, and 0.3 of that up "
+          "to 2 NFE")
       ->check(CLI::PositiveNumber);
+  command.add_option(
+      "--match-groups", match_groups,
+      "condition, such as y, whose classes have their statistics matched each apart; "
+      "default: those of all samples together");
   command.add_option("--seed", seed, "of adam's batches")->capture_default_str();
   command.add_flag("--resume", resume, "go on with the run in the folder");
   model.add_to(command);
@@ -176,7 +182,7 @@ std::vector<int64_t> DistillCommandOptions::nfes() const {
   return list;
 }
 
-int64_t DistillCommandOptions::matching_samples() const {
+bool DistillCommandOptions::makes_matching_samples() const {
   MatchOptions options;
   options.match = parse_match(match);
   if (!features.file.empty()) options.features = sample_features(plain_tensor_features);
@@ -184,7 +190,7 @@ int64_t DistillCommandOptions::matching_samples() const {
   const bool any = std::any_of(list.begin(), list.end(), [&](int64_t one) {
     return options.has_statistics(static_cast<int>(one));
   });
-  return any && pairs.empty() ? match_samples : 0;
+  return any && pairs.empty();
 }
 
 void DistillCommandOptions::check_numbers() const {
@@ -295,6 +301,15 @@ void set_network_calls(const DistillCommandOptions& options, const GuidanceWeigh
 
 namespace {
 
+int64_t matched_samples(const DistillCommandOptions& options,
+                        const std::optional<OpenFeatures>& features) {
+  if (options.match_samples > 0) return options.match_samples;
+  const int64_t dimension = features ? features->dimension : 0;
+  const int64_t usual = usual_match_samples(dimension);
+  if (options.most_forwards == 0) return usual;
+  return std::clamp(match_samples_within(options.most_forwards), dimension + 1, usual);
+}
+
 // Features of samples as errors are of, which a latent model's are not decoded for: these are
 // decoded first.
 MatchOptions match_options(const DistillCommandOptions& options, const OpenModel& open,
@@ -339,7 +354,8 @@ ModelDistillOptions distill_options(const DistillCommandOptions& options, const 
   result.most_forwards = options.most_forwards;
   result.seed = static_cast<uint64_t>(options.seed);
   result.match = match_options(options, open, features, decoded);
-  result.match_samples = options.match_samples;
+  result.match_samples = matched_samples(options, features);
+  result.match_groups = options.match_groups;
   if (options.adam_decay == "cosine") {
     result.adam.decay = RateDecay::cosine;
     result.adam.rate = 1e-4;

@@ -30,8 +30,9 @@ struct DistillCommandOptions {
   int64_t samples = 0;              // 0: 96, or as many as --calls pays for
   std::string match = kAuto;        // what solvers have in common with the model's samples
   FeatureNetworkOptions features;   // whose statistics are matched
-  int64_t match_samples = ModelDistillOptions().match_samples;
+  int64_t match_samples = 0;        // 0: as many as the features need and --calls pays for
   double match_weight = 0;
+  std::string match_groups;  // a condition
   int64_t seed = 0;
   bool resume = false;
 
@@ -42,9 +43,9 @@ struct DistillCommandOptions {
   // The NFE asked for, in rising order, or 0 alone where --network-calls leaves it open; throws a
   // usage error where one makes no sense.
   std::vector<int64_t> nfes() const;
-  // The samples whose statistics are matched, of a run that makes them itself; 0 where a solver of
-  // none of these NFE has its statistics matched.
-  int64_t matching_samples() const;
+  // Whether a run makes samples to match the statistics of: not of a folder of pairs, nor where a
+  // solver of none of these NFE has its statistics matched.
+  bool makes_matching_samples() const;
   // Throws a usage error for numbers out of range.
   void check_numbers() const;
 };

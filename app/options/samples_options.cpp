@@ -41,11 +41,18 @@ int64_t count_of(const SamplesOptions& options, int64_t available, const std::st
   return options.count == 0 ? available : options.count;
 }
 
-torch::Tensor noise_of_seeds(const SamplesOptions& options, const Model& model,
-                             std::vector<std::string>& labels) {
+// Those without a seed of their own are named by their number.
+void number_samples(int64_t count, std::vector<std::string>& labels) {
+  for (int64_t i = 0; i < count; ++i) labels.push_back(fmt::format("{:06}", i));
+}
+
+// Noise in its own precision.
+using Noise = std::function<torch::Tensor(int64_t begin, int64_t end)>;
+
+Noise noise_of_seeds(const SamplesOptions& options, const ModelPtr& model,
+                     std::vector<std::string>& labels) {
   const auto seeds = parse_integer_list(options.seeds, "--seeds");
   const int64_t count = count_of(options, static_cast<int64_t>(seeds.size()), "--seeds");
-  std::vector<torch::Tensor> parts;
   std::set<int64_t> seen;
   for (int64_t i = 0; i < count; ++i) {
     const int64_t seed = seeds[static_cast<size_t>(i)];
@@ -53,13 +60,20 @@ torch::Tensor noise_of_seeds(const SamplesOptions& options, const Model& model,
     if (!seen.insert(seed).second) {
       throw usage_error("--seeds has {} twice; its samples would be the same", seed);
     }
-    parts.push_back(starting_noise(model, static_cast<uint64_t>(seed), 0, 1));
     labels.push_back(fmt::format("seed-{:06}", seed));
   }
-  return torch::cat(parts);
+  return [=](int64_t begin, int64_t end) {
+    std::vector<torch::Tensor> parts;
+    for (int64_t i = begin; i < end; ++i) {
+      const auto seed = static_cast<uint64_t>(seeds[static_cast<size_t>(i)]);
+      parts.push_back(starting_noise(*model, seed, 0, 1));
+    }
+    return torch::cat(parts);
+  };
 }
 
-torch::Tensor noise_from_file(const SamplesOptions& options, const Model& model) {
+Noise noise_from_file(const SamplesOptions& options, const Model& model,
+                      std::vector<std::string>& labels) {
   const torch::Tensor noise = read_tensor_file(options.noise, "noise");
   const auto shape = model.sample_shape();
   if (noise.dim() == 0 || !noise.is_floating_point() || noise.size(0) == 0 ||
@@ -67,7 +81,8 @@ torch::Tensor noise_from_file(const SamplesOptions& options, const Model& model)
     throw bad_input("{}: noise of shape {} does not fit the model's samples, [count] x {}",
                     options.noise, fmt::join(noise.sizes(), "x"), fmt::join(shape, "x"));
   }
-  return noise.slice(0, 0, count_of(options, noise.size(0), options.noise));
+  number_samples(count_of(options, noise.size(0), options.noise), labels);
+  return [noise](int64_t begin, int64_t end) { return noise.slice(0, begin, end); };
 }
 
 // Each sample's own weight: like its noise, that of its seed and number. Samples whose noise comes
@@ -86,16 +101,18 @@ torch::Tensor choose_weights(const SamplesOptions& options, const GuidanceRange&
   return torch::cat(parts);
 }
 
-// The noise in its own precision, with a name for each sample.
-torch::Tensor choose_noise(const SamplesOptions& options, const OpenModel& open,
-                           std::vector<std::string>& labels) {
-  const Model& model = *open.model;
-  if (!options.noise.empty()) return noise_from_file(options, model);
-  if (!options.seeds.empty()) return noise_of_seeds(options, model, labels);
+// The noise, with a name for each sample.
+Noise choose_noise(const SamplesOptions& options, const OpenModel& open,
+                   std::vector<std::string>& labels) {
+  if (!options.noise.empty()) return noise_from_file(options, *open.model, labels);
+  if (!options.seeds.empty()) return noise_of_seeds(options, open.model, labels);
   const int64_t usual =
       open.utterances ? static_cast<int64_t>(open.utterances->sounds.size()) : kDefaultCount;
-  return starting_noise(model, static_cast<uint64_t>(options.seed), 0,
-                        options.count == 0 ? usual : options.count);
+  number_samples(options.count == 0 ? usual : options.count, labels);
+  return
+      [model = open.model, seed = static_cast<uint64_t>(options.seed)](int64_t begin, int64_t end) {
+        return starting_noise(*model, seed, static_cast<uint64_t>(begin), end - begin);
+      };
 }
 
 std::string origin(const SamplesOptions& options) {
@@ -143,10 +160,10 @@ void SamplesOptions::add_to(CLI::App& command) {
 ChosenSamples choose_samples(const OpenModel& open, const SamplesOptions& options) {
   check_samples(options);
   ChosenSamples chosen;
-  chosen.noise = choose_noise(options, open, chosen.labels).to(open.device, open.state_dtype());
-  for (int64_t i = static_cast<int64_t>(chosen.labels.size()); i < chosen.count(); ++i) {
-    chosen.labels.push_back(fmt::format("{:06}", i));
-  }
+  chosen.noise = [draw = choose_noise(options, open, chosen.labels), device = open.device,
+                  type = open.state_dtype()](int64_t begin, int64_t end) {
+    return draw(begin, end).to(device, type);
+  };
   chosen.conditions = read_conditions(open.card.conditions, options.conditions, chosen.count(),
                                       open.utterance_rows);
   chosen.prompts = prompts_of(open.card.conditions, chosen.conditions);

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,18 +23,21 @@ struct SamplesOptions {
 
 // The samples chosen: their noise and all that decides them.
 struct ChosenSamples {
-  ModelPtr model;                   // guided, where guidance was asked for
-  torch::Tensor noise;              // [count, ...], in the state's type, on the model's device
+  ModelPtr model;  // guided, where guidance was asked for
+  // Of samples begin ... end - 1, drawn or read when it is asked for: in the state's type, on the
+  // model's device.
+  std::function<torch::Tensor(int64_t begin, int64_t end)> noise;
   Conditions conditions;            // of all samples, with their weights where guidance is a range
   std::string title;                // what figures printed about them are of
   std::vector<std::string> labels;  // one per sample, for file names: its seed or number
   // One per sample of a model that is told what to draw, in the words it knows; none otherwise.
   std::vector<std::string> prompts;
 
-  int64_t count() const { return noise.size(0); }
+  int64_t count() const { return static_cast<int64_t>(labels.size()); }
+  torch::Tensor all_noise() const { return noise(0, count()); }
 };
 
-// Checks the options against the model, draws or reads the noise and the conditions.
+// Checks the options against the model and reads the conditions. The noise refers to the model.
 ChosenSamples choose_samples(const OpenModel& open, const SamplesOptions& options);
 
 }  // namespace bespoke

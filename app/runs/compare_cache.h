@@ -11,17 +11,35 @@ namespace bespoke {
 
 // What comparisons keep between runs: the reference's samples and statistics of features.
 
-// All that decides the reference's samples: the model and how it runs, the noise, the conditions
-// and the tolerance. Reads and hashes the weights.
-nlohmann::json reference_key(const OpenModel& open, const ChosenSamples& chosen,
-                             const Tolerances& tolerances);
+// The reference's samples, found in the cache or computed and kept there: a part of them at a time,
+// each a file of its own, so that memory does not grow with their number. It refers to what it is
+// made from.
+class CachedReference {
+ public:
+  // Reads and hashes the weights.
+  CachedReference(const TensorCache& cache, const OpenModel& open, const ChosenSamples& chosen,
+                  const Tolerances& tolerances, int64_t batch);
 
-struct CachedReference {
-  ReferenceResult result;
-  bool found = false;  // rather than computed
+  // Of samples begin ... end - 1, which are asked for in order.
+  ReferenceResult operator()(int64_t begin, int64_t end);
+
+  // Whether all that was asked for was in the cache.
+  bool was_there() const { return was_there_; }
+
+ private:
+  void find_part(int64_t number);
+  ReferenceResult computed(const torch::Tensor& noise, const Conditions& conditions,
+                           int64_t first) const;
+
+  const TensorCache& cache_;
+  const ChosenSamples& chosen_;
+  Tolerances tolerances_;
+  int64_t batch_;
+  nlohmann::json key_;  // of all but the noise and its conditions
+  bool was_there_ = true;
+  int64_t number_ = -1;  // of the part at hand
+  ReferenceResult part_;
 };
-CachedReference cached_reference(const TensorCache& cache, const nlohmann::json& key,
-                                 const std::function<ReferenceResult()>& compute);
 
 // `extractor` and `source` say what made the features and of what.
 FeatureStatistics cached_statistics(const TensorCache& cache, const nlohmann::json& extractor,

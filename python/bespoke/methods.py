@@ -42,8 +42,9 @@ def fit(field: Callback, noise: Any, nfe: Evaluations = 8, *, prediction: str = 
                  over time, or "0-4", of which each sample has its own. guidance_scale of other
                  tools is 1 + w.
     batch        at most this many samples are given to the field at once.
-    held_out     of the noise, the last this many take no part and measure the result; a quarter
-                 where it is not given.
+    held_out     of the noise, the last this many are not learnt from: the first half of them
+                 chooses among fits and iterates, the other half takes no part and measures the
+                 result. A quarter of the noise where it is not given.
     tolerance    of the model's own samples; 1e-5 where it is not given, beyond twelve evaluations
                  3e-6.
     start_scale  "free", or 1 where whoever runs the solver takes the noise as it is.
@@ -76,6 +77,7 @@ def distill(field: Callback, noise: Any, nfe: Evaluations = 8, *, calls: Optiona
             starts: Optional[Sequence[Union[str, Solver]]] = None, iterations: int = 0,
             samples: int = 0, difference: float = 0.0, time_difference: float = 0.0,
             match: str = "auto", features: Optional[Features] = None, match_weight: float = 0.0,
+            match_groups: Optional[Sequence[int]] = None,
             peak: float = 2.0, clip: ClipLike = None, error_mask: Any = None,
             name: Optional[str] = None, progress: ProgressLike = None) -> Any:
     """Finds a better solver than fit: from the fit on by Gauss-Newton, by plain calls alone.
@@ -110,6 +112,8 @@ def distill(field: Callback, noise: Any, nfe: Evaluations = 8, *, calls: Optiona
                  which are arrays of the field's library. For "both" and "distribution" they are
                  plain numbers of a sample where none are given.
     match_weight  of the mean log error of samples beside the statistics; 0 takes what suits match.
+    match_groups  a number for each sample, such as its class: the statistics of each group are
+                 matched apart. All samples are one group where none are given.
 
     Ctrl-C ends it with the best solver so far.
     """
@@ -123,7 +127,8 @@ def distill(field: Callback, noise: Any, nfe: Evaluations = 8, *, calls: Optiona
                            start_scale=start_scale, times=times, starts=starts,
                            iterations=iterations, samples=samples,
                            difference=difference, time_difference=time_difference, match=match,
-                           features=features, match_weight=match_weight, name=name,
+                           features=features, match_weight=match_weight,
+                           match_groups=match_groups, name=name,
                            progress=progress)
 
 

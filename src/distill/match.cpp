@@ -20,7 +20,13 @@ using namespace detail;
 
 namespace {
 
-constexpr int kMatchAttempts = 3;  // dampings tried in an iteration
+constexpr int kMatchAttempts = 4;  // dampings tried in an iteration
+
+// Samples that the Jacobian is of, at most: as many as are needed to know a direction.
+int64_t slope_samples(int64_t samples, size_t features) {
+  constexpr int64_t kSamples = 320;
+  return std::min(samples, std::max(kSamples, 2 * static_cast<int64_t>(features)));
+}
 
 // Wider than where samples alone are matched: few evaluations leave large errors, and what is
 // learnt has to hold over them.
@@ -29,12 +35,6 @@ DirectOptions match_differences() {
   options.difference = 0.03;
   options.time_difference = 0.1;
   return options;
-}
-
-double weight_for(const MatchOptions& options) {
-  constexpr double kBoth = 2, kDistribution = 0.3;
-  if (options.weight > 0) return options.weight;
-  return options.match == Match::distribution ? kDistribution : kBoth;
 }
 
 double squared_length(const std::vector<double>& vector) {
@@ -56,7 +56,12 @@ Matrix targets_of(const Samples& samples, const MatchOptions& options) {
         "features are of whole samples, and an error mask says that parts of them do not count; "
         "match samples alone, or leave out the mask");
   }
-  return samples.features_of_targets(options.features, first_samples(samples));
+  try {
+    return samples.features_of_targets(options.features, first_samples(samples));
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::diverged) throw;
+    throw bad_input("the model's own samples cannot be matched: {}", error.what());
+  }
 }
 
 // Parameters as directions among the columns of a linearisation, each of which has its share of a
@@ -74,8 +79,7 @@ Matrix directions_of(const std::vector<size_t>& indices, const Matrix& family_ja
 }
 
 // Changes of features of each direction apart.
-std::vector<Matrix> changes_by_direction(const Matrix& changes, size_t directions,
-                                         const FeatureSpace& space) {
+std::vector<Matrix> changes_by_direction(const Matrix& changes, size_t directions) {
   const size_t size = changes.columns / directions;
   std::vector<Matrix> all;
   for (size_t k = 0; k < directions; ++k) {
@@ -83,7 +87,7 @@ std::vector<Matrix> changes_by_direction(const Matrix& changes, size_t direction
     for (size_t s = 0; s < changes.rows; ++s) {
       for (size_t j = 0; j < size; ++j) one(s, j) = changes(s, k * size + j);
     }
-    all.push_back(space.of_changes(one));
+    all.push_back(std::move(one));
   }
   return all;
 }
@@ -96,12 +100,11 @@ class Matching::Problem {
       : samples_(samples),
         family_(std::move(family)),
         options_(options),
-        targets_(targets_of(samples, options)),
-        space_(targets_),
-        wanted_(statistics_of(space_.of_features(targets_))) {}
+        statistics_(targets_of(samples, options), options.groups) {}
 
   double iterate(MatchState& state, Counts* counts) {
     constexpr double kFirstDamping = 1e-2, kLeastDamping = 1e-9, kMostDamping = 1e3;
+    constexpr double kFarther = 100;  // damped, where no trial was better
     const Counts before = *counts;
     if (!standing_) {
       Counts again;  // where a run goes on: this was counted before
@@ -124,8 +127,9 @@ class Matching::Problem {
       }
       return trials;
     };
-    const Trial best = best_trial(attempt, state.damping, kMatchAttempts);
     const double objective = standing_->objective;
+    Trial best = best_trial(attempt, state.damping, kMatchAttempts);
+    if (!(best.loss < objective)) best = best_trial(attempt, kFarther * state.damping, 2);
     state.damping = std::clamp(best.damping, kLeastDamping, kMostDamping);
     take(best, tried, state);
     ++state.iteration;
@@ -135,7 +139,7 @@ class Matching::Problem {
 
   int64_t least_cost() const {
     const SolverShape shape = family_->shape();
-    return samples_.count() * (calls_of_jacobian(shape) + int64_t{2} * shape.calls());
+    return slope_count() * calls_of_jacobian(shape) + samples_.count() * int64_t{2} * shape.calls();
   }
 
  private:
@@ -151,10 +155,13 @@ class Matching::Problem {
     Matrix curvature;
   };
 
-  // Work on all samples, so many at a time that every member of a team has a full batch.
+  int64_t slope_count() const { return slope_samples(samples_.count(), statistics_.features()); }
+
+  // Work on the first so many samples, as many at a time as make every member of a team a full
+  // batch.
   template <class Work>
-  void for_each_chunk(const Work& work) const {
-    const std::vector<int64_t> all = first_samples(samples_);
+  void for_each_chunk(int64_t count, const Work& work) const {
+    const std::vector<int64_t> all = first_samples(samples_, count);
     const auto step = static_cast<size_t>(samples_.full_batch());
     for (size_t begin = 0; begin < all.size(); begin += step) {
       const size_t end = std::min(all.size(), begin + step);
@@ -165,10 +172,12 @@ class Matching::Problem {
 
   // Statistics are weighted for the solver an iteration begins with.
   void begin(MatchState& state) {
-    weights_ = space_.weights(standing_->statistics);
+    weights_ = statistics_.weights(standing_->statistics);
     state.distance = distance_of(*standing_);
     if (state.iteration == 0) state.first_distance = state.distance;
-    paired_weight_ = weight_for(options_) * state.first_distance;
+    const double weight =
+        options_.weight > 0 ? options_.weight : usual_match_weight(options_.match, family_->nfe());
+    paired_weight_ = weight * state.first_distance;
     standing_->objective = objective_of(*standing_);
   }
 
@@ -176,7 +185,7 @@ class Matching::Problem {
   std::vector<double> residual_of(const Standing& standing) const {
     std::vector<double> residual;
     for (size_t i = 0; i < weights_.size(); ++i) {
-      residual.push_back(weights_[i] * (standing.statistics[i] - wanted_[i]));
+      residual.push_back(weights_[i] * (standing.statistics[i] - statistics_.wanted()[i]));
     }
     return residual;
   }
@@ -192,17 +201,17 @@ class Matching::Problem {
   Standing measure(const std::vector<double>& theta, double& floor, Counts* counts) const {
     const NsSolver solver = family_->solver(theta);
     std::vector<double> errors;
-    Matrix z;
-    for_each_chunk([&](const std::vector<int64_t>& chunk) {
+    Matrix features;
+    for_each_chunk(samples_.count(), [&](const std::vector<int64_t>& chunk) {
       const Runs runs = samples_.run(solver, chunk, counts, Keep::end);
       const std::vector<double> some = samples_.log_errors(runs);
       errors.insert(errors.end(), some.begin(), some.end());
-      append_to(z, space_.of_features(samples_.features_of_ends(options_.features, runs)));
+      append_to(features, samples_.features_of_ends(options_.features, runs));
     });
     if (floor == 0) floor = options_.smoothing * std::exp(mean(errors));
     for (double& error : errors) error = std::log(std::exp(error) + floor);
     Standing standing;
-    standing.statistics = statistics_of(z);
+    standing.statistics = statistics_.of(features);
     standing.loss = mean(errors);
     if (!weights_.empty()) standing.objective = objective_of(standing);
     return standing;
@@ -228,19 +237,19 @@ class Matching::Problem {
     const size_t coefficients = family_jacobian.rows;
     LinearModelSlope paired{std::vector<double>(coefficients, 0),
                             Matrix(coefficients, coefficients)};
-    StatisticsSlope statistics(directions.rows, space_.size(),
-                               static_cast<size_t>(samples_.count()));
-    for_each_chunk([&](const std::vector<int64_t>& chunk) {
+    StatisticsSlope statistics = statistics_.slope(directions.rows);
+    const int64_t count = slope_count();
+    for_each_chunk(count, [&](const std::vector<int64_t>& chunk) {
       const Runs runs = samples_.run(solver, chunk, counts);
       Columns columns = samples_.columns(runs, changes, counts);
       columns.model.floor = floor * columns.model.size;
-      const auto share = static_cast<double>(chunk.size()) / static_cast<double>(samples_.count());
+      const auto share = static_cast<double>(chunk.size()) / static_cast<double>(count);
       add(paired, slope_of(columns.model), indices, share);
       const Matrix ends = samples_.features_of_ends(options_.features, runs);
       const Matrix moved =
           samples_.feature_changes(options_.features, ends, runs, columns, directions);
-      statistics.add(space_.of_features(ends),
-                     changes_by_direction(moved, directions.rows, space_));
+      statistics_.add(ends, changes_by_direction(moved, directions.rows),
+                      static_cast<size_t>(chunk.front()), statistics);
     });
     return joined(weighted(statistics.jacobian()), paired, family_jacobian);
   }
@@ -286,9 +295,7 @@ class Matching::Problem {
   const Samples& samples_;
   FamilyPtr family_;
   MatchOptions options_;
-  Matrix targets_;
-  FeatureSpace space_;
-  std::vector<double> wanted_;   // statistics of the model's own samples
+  Statistics statistics_;
   std::vector<double> weights_;  // of statistics
   double paired_weight_ = 0;     // of the mean log error
   std::optional<Standing> standing_;

@@ -41,9 +41,23 @@ void MatchOptions::validate() const {
   }
 }
 
-int64_t most_match_iterations(const MatchOptions& options) {
-  constexpr int64_t kIterations = 4;
-  return options.iterations > 0 ? options.iterations : kIterations;
+int64_t most_match_iterations(const MatchOptions& options, int nfe) {
+  constexpr int kDear =
+      4;  // evaluations, an iteration of which costs as many calls as two of three
+  if (options.iterations > 0) return options.iterations;
+  return nfe < kDear ? 4 : 3;
+}
+
+double usual_match_weight(Match match, int nfe) {
+  constexpr double kBoth = 0.1, kDistribution = 0.01, kOfFewest = 0.3;
+  constexpr int kFewest = 2;
+  const double weight = match == Match::distribution ? kDistribution : kBoth;
+  return nfe <= kFewest ? kOfFewest * weight : weight;
+}
+
+int64_t usual_match_samples(int64_t features) {
+  constexpr int64_t kSamples = 768;
+  return std::max(kSamples, 2 * features);
 }
 
 }  // namespace bespoke

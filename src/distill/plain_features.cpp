@@ -10,8 +10,7 @@ namespace bespoke {
 
 namespace {
 
-constexpr int64_t kFilters = 16, kReach = 3, kScales = 3, kMostChannels = 8;
-constexpr double kFaint = 1e-3;  // what is added before a logarithm: fainter than anything seen
+constexpr int64_t kFilters = 16, kReach = 3, kScales = 3;
 
 // Of zero mean and unit length, always the same.
 std::vector<double> random_filter(uint64_t index, int64_t size) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <limits>
 
 #include "bespoke/base/batches.h"
@@ -93,6 +94,11 @@ class RunningMean {
   double sum_ = 0, count_ = 0;
 };
 
+std::vector<double> numbers_of(const torch::Tensor& values) {
+  const torch::Tensor wide = values.to(torch::kCPU, torch::kDouble).contiguous();
+  return {wide.data_ptr<double>(), wide.data_ptr<double>() + wide.numel()};
+}
+
 // The first samples, as they come batch by batch.
 class Keeper {
  public:
@@ -157,8 +163,8 @@ struct Truth {
   explicit Truth(int64_t keep) : keeper(keep) {}
   std::vector<double> powers;
   BothErrors both;  // powers of both
-  RunningMean flux;
-  FeatureAccumulator halves[2];  // features, batch by batch of one and the other
+  RunningMean flux, evaluations;
+  FeatureAccumulator halves[2];  // features of the first half of the samples, and of the others
   Agreement agreement;
   Keeper keeper;
 
@@ -207,6 +213,7 @@ std::string packed(const Truth& truth) {
   packer.add(truth.powers);
   packer.add(truth.both.latent).add(truth.both.decoded);
   truth.flux.pack(packer);
+  truth.evaluations.pack(packer);
   truth.agreement.pack(packer);
   truth.keeper.pack(packer);
   return packer.bytes();
@@ -219,6 +226,7 @@ void add(const std::string& bytes, Truth& truth) {
     append(*list, unpacker.numbers());
   }
   truth.flux.add(unpacker);
+  truth.evaluations.add(unpacker);
   truth.agreement.add(unpacker);
   truth.keeper.add(unpacker);
 }
@@ -288,9 +296,16 @@ void run_solver(const NsSolver& solver, const Round& round, const CompareOptions
       !stays_finite([&] { record.features.add(options.features(view.shown)); });
 }
 
-// The truth of a batch, from what was computed or known of all.
-View expected_of(const torch::Tensor& samples, int64_t first, const CompareOptions& options,
-                 Truth& truth) {
+// Each half of the samples apart, for the distance between them.
+void add_features(const torch::Tensor& features, int64_t first, int64_t count, Truth& truth) {
+  const int64_t cut = std::clamp<int64_t>(count / 2 - first, 0, features.size(0));
+  truth.halves[0].add(features.slice(0, 0, cut));
+  truth.halves[1].add(features.slice(0, cut));
+}
+
+// The truth of a batch of `count` samples in all.
+View expected_of(const torch::Tensor& samples, int64_t first, int64_t count,
+                 const CompareOptions& options, Truth& truth) {
   const View view = view_of(samples, options, first);
   const auto powers =
       filled_errors(view.measured, torch::zeros_like(view.measured), measured_mask(options), first);
@@ -300,9 +315,7 @@ View expected_of(const torch::Tensor& samples, int64_t first, const CompareOptio
   if (options.joint_flux) truth.flux.add(options.joint_flux(view.shown, first));
   truth.keeper.add(view.shown);
   if (options.jury) truth.agreement.add(verdicts_on(view.shown, first, options));
-  if (options.features && !options.reference_statistics) {
-    truth.halves[(first / options.batch) % 2].add(options.features(view.shown));
-  }
+  if (options.features) add_features(options.features(view.shown), first, count, truth);
   return view;
 }
 
@@ -315,6 +328,17 @@ int count_model_calls(const NsSolver& solver, const GuidanceWeight& guidance) {
     calls += guidance.at(solver.times[i]).value != 0 ? 2 : 1;
   }
   return calls;
+}
+
+// Of the mean of the errors' logarithms, in decibels, over `powers` where there are any; NaN where a
+// sample is exact, and there is no mean that it could be the error of.
+double standard_error_of(const std::vector<double>& errors,
+                         const std::vector<double>& powers = {}) {
+  std::vector<double> logs;
+  for (size_t i = 0; i < errors.size(); ++i) {
+    logs.push_back(std::log(errors[i] / (powers.empty() ? 1 : powers[i])));
+  }
+  return psnr_error(logs);
 }
 
 // Which bin each sample's own weight is in.
@@ -341,8 +365,10 @@ void add_psnr_by_guidance(const std::vector<Record>& records, const Conditions& 
       errors[places[i]].push_back(records[k].errors[i]);
     }
     for (const auto& some : errors) {
-      result.rows[k].psnr_by_guidance.push_back(
-          some.empty() ? std::numeric_limits<double>::quiet_NaN() : mean_psnr(some, options.peak));
+      constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+      const bool none = some.empty();
+      result.rows[k].psnr_by_guidance.push_back(none ? kNan : mean_psnr(some, options.peak));
+      result.rows[k].psnr_by_guidance_errors.push_back(none ? kNan : standard_error_of(some));
     }
   }
 }
@@ -356,16 +382,22 @@ ComparisonRow summarise(const NamedSolver& contender, const Record& record, cons
   row.model_calls = count_model_calls(contender.solver, options.guidance);
   row.guides_itself = contender.solver.guides_itself();
   row.diverged = record.diverged;
-  row.psnr = row.snr = row.mse_low = row.mse_median = row.mse_high = row.seconds = kNan;
+  row.psnr = row.psnr_error = row.snr = row.mse_low = row.mse_median = row.mse_high = row.seconds =
+      kNan;
   if (record.diverged) return row;
   row.psnr = mean_psnr(record.errors, options.peak);
+  row.psnr_error = standard_error_of(record.errors);
   if (measures_decoded(options)) {
     row.latent_psnr = mean_psnr(record.latent_errors, options.latent_peak);
+    row.latent_psnr_error = standard_error_of(record.latent_errors);
   }
   row.snr = mean_snr(record.errors, truth.powers);
+  row.snr_error = standard_error_of(record.errors, truth.powers);
   if (options.snr_of_both) {
     row.latent_snr = mean_snr(record.both.latent, truth.both.latent);
     row.decoded_snr = mean_snr(record.both.decoded, truth.both.decoded);
+    row.latent_snr_error = standard_error_of(record.both.latent, truth.both.latent);
+    row.decoded_snr_error = standard_error_of(record.both.decoded, truth.both.decoded);
   }
   row.joint_flux = record.flux.value();
   row.mse_low = quantile(record.errors, 0.05);
@@ -379,11 +411,8 @@ ComparisonRow summarise(const NamedSolver& contender, const Record& record, cons
 
 void add_distances(const std::vector<Record>& records, const Truth& truth,
                    const CompareOptions& options, Comparison& result) {
-  const FeatureStatistics reference =
-      options.reference_statistics ? *options.reference_statistics : truth.statistics();
-  result.frechet_noise = options.reference_statistics
-                             ? options.reference_noise
-                             : sampling_noise(truth.halves[0], truth.halves[1]);
+  const FeatureStatistics reference = truth.statistics();
+  result.frechet_noise = sampling_noise(truth.halves[0], truth.halves[1]);
   const FrechetDistance from_reference(reference);
   std::optional<FrechetDistance> from_real;
   if (options.real_statistics) {
@@ -400,13 +429,6 @@ void add_distances(const std::vector<Record>& records, const Truth& truth,
   }
 }
 
-// Progress of a part of the work, from `begin` to `end` of all of it.
-std::function<void(double)> part_of(const std::function<void(double)>& whole, double begin,
-                                    double end) {
-  if (!whole) return nullptr;
-  return [=](double done) { whole(begin + done * (end - begin)); };
-}
-
 // What was measured of the reference and of every solver.
 struct Measured {
   Truth truth;
@@ -415,28 +437,44 @@ struct Measured {
   Measured(size_t contenders, int64_t keep) : truth(keep), records(contenders, Record(keep)) {}
 };
 
+// The model's own samples of a batch, known or computed.
+ReferenceResult reference_of(const ModelPtr& model, const torch::Tensor& noise,
+                             const Conditions& conditions, int64_t first,
+                             const CompareOptions& options,
+                             const std::function<void(double)>& on_progress) {
+  if (options.reference) return options.reference(first, first + noise.size(0));
+  Batching batching;
+  batching.batch = options.batch;
+  batching.first_sample = first;
+  batching.on_progress = on_progress;
+  return reference_in_batches(model, noise, conditions, options.tolerances, batching);
+}
+
 // By one member, on its share of the samples.
-Measured measure_share(const Share& share, const Field& field,
-                       const std::vector<NamedSolver>& contenders, const torch::Tensor& x0,
-                       const ReferenceResult& known, const Conditions& conditions,
-                       const CompareOptions& options,
-                       const std::function<void(double)>& on_progress) {
+Measured measure_share(const Share& share, const ModelPtr& model,
+                       const std::vector<NamedSolver>& contenders, const ComparedSamples& samples,
+                       const CompareOptions& options) {
+  const VelocityField field(model);
   Measured found(contenders.size(), options.keep);
+  // The reference, where it is computed, counts as one unit of progress, every solver as another.
+  const double before = options.reference ? 0 : 1;
+  const double units = before + static_cast<double>(contenders.size());
   const auto work = [&](int64_t first, int64_t last, const auto& report) {
     const int64_t begin = share.begin + first, end = share.begin + last;
-    const auto exact = known.x.slice(0, begin, end).to(x0.device(), x0.scalar_type());
-    const Round round{field,
-                      x0.slice(0, begin, end),
-                      slice(conditions, begin, end),
-                      begin,
-                      exact,
-                      expected_of(exact, begin, options, found.truth)};
+    const torch::Tensor noise = samples.noise(begin, end);
+    const Conditions conditions = slice(samples.conditions, begin, end);
+    const ReferenceResult known = reference_of(model, noise, conditions, begin, options,
+                                               [&](double done) { report(before * done / units); });
+    found.truth.evaluations.add(numbers_of(known.evaluations));
+    const torch::Tensor exact = known.x.to(noise.device(), noise.scalar_type());
+    const View expected = expected_of(exact, begin, samples.count, options, found.truth);
+    const Round round{field, noise, conditions, begin, exact, expected};
     for (size_t k = 0; k < contenders.size(); ++k) {
       run_solver(contenders[k].solver, round, options, found.records[k]);
-      report(static_cast<double>(k + 1) / static_cast<double>(contenders.size()));
+      report((before + static_cast<double>(k + 1)) / units);
     }
   };
-  for_each_batch(share.count(), options.batch, on_progress, work);
+  for_each_batch(share.count(), options.batch, options.on_progress, work);
   return found;
 }
 
@@ -455,24 +493,11 @@ Measured exchanged(const Measured& mine, Team& team, int64_t keep) {
 }  // namespace
 
 Comparison compare(const ModelPtr& model, const std::vector<NamedSolver>& contenders,
-                   const torch::Tensor& x0, const Conditions& conditions,
-                   const CompareOptions& options) {
-  const VelocityField field(model);
+                   const ComparedSamples& samples, const CompareOptions& options) {
   Team& team = *options.team;
-  // The reference counts as one unit of progress, every solver as another.
-  const double begin_solvers =
-      options.reference ? 0 : 1 / static_cast<double>(contenders.size() + 1);
-  const Batching first_part = {
-      options.batch, 0, part_of(options.on_progress, 0, begin_solvers), {}, {}, &team};
-  const ReferenceResult known =
-      options.reference
-          ? *options.reference
-          : reference_in_batches(model, x0, conditions, options.tolerances, first_part);
-
   Measured found(contenders.size(), options.keep);
   exchange_work(team, [&] {
-    found = measure_share(share_of(x0.size(0), team), field, contenders, x0, known, conditions,
-                          options, part_of(options.on_progress, begin_solvers, 1));
+    found = measure_share(share_of(samples.count, team), model, contenders, samples, options);
     return "";
   });
   if (team.size() > 1) found = exchanged(found, team, options.keep);
@@ -480,7 +505,7 @@ Comparison compare(const ModelPtr& model, const std::vector<NamedSolver>& conten
   const std::vector<Record>& records = found.records;
 
   Comparison result;
-  result.reference_evaluations = known.evaluations.to(torch::kDouble).mean().item<double>();
+  result.reference_evaluations = truth.evaluations.value().value_or(0);
   result.reference_agreement = truth.agreement.part();
   result.reference_joint_flux = truth.flux.value();
   result.reference_samples = truth.keeper.samples();
@@ -488,8 +513,17 @@ Comparison compare(const ModelPtr& model, const std::vector<NamedSolver>& conten
     result.rows.push_back(summarise(contenders[k], records[k], truth, options));
   }
   if (options.features) add_distances(records, truth, options, result);
-  if (options.guidance.range) add_psnr_by_guidance(records, conditions, options, result);
+  if (options.guidance.range) {
+    add_psnr_by_guidance(records, samples.conditions, options, result);
+  }
   return result;
+}
+
+Comparison compare(const ModelPtr& model, const std::vector<NamedSolver>& contenders,
+                   const torch::Tensor& x0, const Conditions& conditions,
+                   const CompareOptions& options) {
+  const auto noise = [&](int64_t begin, int64_t end) { return x0.slice(0, begin, end); };
+  return compare(model, contenders, {x0.size(0), noise, conditions}, options);
 }
 
 }  // namespace bespoke

@@ -89,6 +89,20 @@ Pairs matching_pairs(const ModelPtr& model, const ModelDistillOptions& options, 
   return leave_out_broken(made.to(options.device, dtype), "matching").pairs;
 }
 
+// The groups that a condition makes of samples.
+std::vector<int64_t> groups_by(const Conditions& conditions, const std::string& name) {
+  const auto found = conditions.find(name);
+  if (found == conditions.end()) {
+    throw bad_input("samples cannot be grouped by {}, which is no condition of theirs", name);
+  }
+  const torch::Tensor& values = found->second;
+  if (values.dim() != 1 || values.is_floating_point()) {
+    throw bad_input("samples are grouped by a condition of a class each, which {} is not", name);
+  }
+  const torch::Tensor wide = values.to(torch::kCPU, torch::kLong).contiguous();
+  return {wide.data_ptr<int64_t>(), wide.data_ptr<int64_t>() + wide.numel()};
+}
+
 // Where statistics are asked for without features.
 void fill_in_features(MatchOptions& match) {
   const bool is_asked_for = match.match == Match::both || match.match == Match::distribution;
@@ -127,11 +141,13 @@ DistillSummary distill_as_published(const ModelPtr& model, const Pairs& training
 
 namespace {
 
-// What the samples cost whose statistics are matched. As much at least is needed to match them.
+constexpr int64_t kLeastShare =
+    3;  // of the calls, one goes to samples whose statistics are matched
+
+// What these cost. As much at least is needed to match them.
 int64_t calls_to_match(const ModelDistillOptions& options) {
   if (!options.match.has_statistics(options.nfe)) return 0;
   const int64_t drawing = options.match_samples * kUsualEvaluations;
-  constexpr int64_t kLeastShare = 3;
   if (options.most_forwards < kLeastShare * drawing) {
     throw usage_error(
         "{} calls do not pay for matching the statistics of {} samples; give at least {}, fewer "
@@ -142,6 +158,8 @@ int64_t calls_to_match(const ModelDistillOptions& options) {
 }
 
 }  // namespace
+
+int64_t match_samples_within(int64_t calls) { return calls / (kLeastShare * kUsualEvaluations); }
 
 ModelDistillOptions within_calls(ModelDistillOptions options, int64_t samples) {
   if (options.method == Method::adam) {
@@ -180,6 +198,9 @@ DistillSummary distill(const ModelPtr& model, const ModelDistillOptions& options
   const bool matches = own.match.has_statistics(own.nfe);
   const Pairs matching =
       matches ? matching_pairs(model, options, &own.reference_forwards) : Pairs();
+  if (matches && !options.match_groups.empty()) {
+    own.match.groups = groups_by(matching.conditions, options.match_groups);
+  }
   own.on_iteration = [&](const DistillProgress& progress, const DistillState& reached) {
     state = reached;
     const bool stops =

@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include <utility>
+#include <vector>
 
 #include "bespoke/base/error.h"
 #include "bespoke/distill/plain_features.h"
@@ -26,15 +27,39 @@ SampleFeatures sample_features(TensorFeatures features) {
   };
 }
 
+namespace {
+
+// [filters, channels, 3 or 1, 3]
+torch::Tensor filters_of(const PlainFeatures& features, const torch::Tensor& like) {
+  const PlainFeatures::Plane& plane = features.plane();
+  const int64_t rows = plane.height == 1 ? 1 : 3;
+  std::vector<double> numbers;
+  for (const auto& filter : features.filters()) {
+    numbers.insert(numbers.end(), filter.begin(), filter.end());
+  }
+  return torch::tensor(numbers, torch::kDouble)
+      .reshape({-1, plane.channels, rows, 3})
+      .to(like.device(), like.scalar_type());
+}
+
+}  // namespace
+
 torch::Tensor plain_tensor_features(const torch::Tensor& samples) {
-  const torch::Tensor wide = samples.to(torch::kCPU, torch::kDouble).contiguous();
-  const auto* values = wide.data_ptr<double>();
-  const PlainFeatures features(wide.sizes().slice(1).vec());
-  const Matrix found = features({values, values + wide.numel()});
-  torch::Tensor result =
-      torch::empty({wide.size(0), static_cast<int64_t>(found.columns)}, torch::kDouble);
-  std::copy(found.values.begin(), found.values.end(), result.data_ptr<double>());
-  return result;
+  const PlainFeatures features(samples.sizes().slice(1).vec());
+  const PlainFeatures::Plane& plane = features.plane();
+  torch::Tensor x = samples.to(torch::kFloat)
+                        .reshape({samples.size(0), plane.channels, plane.height, plane.width});
+  const torch::Tensor filters = filters_of(features, x);
+  std::vector<torch::Tensor> found;
+  const torch::Tensor channels = x.slice(1, 0, PlainFeatures::kMostChannels).flatten(2);
+  for (int64_t scale = 0; scale < features.scales(); ++scale) {
+    if (scale > 0) x = torch::avg_pool2d(x, {plane.height == 1 ? 1 : 2, 2});
+    const torch::Tensor answers = torch::conv2d(x, filters);
+    found.push_back((answers.abs().mean({2, 3}) + PlainFeatures::kFaint).log());
+  }
+  const torch::Tensor deviations = channels.std(2, /*unbiased=*/false) + PlainFeatures::kFaint;
+  found.push_back(torch::stack({channels.mean(2), deviations.log()}, 2).flatten(1));
+  return torch::cat(found, 1);
 }
 
 }  // namespace bespoke

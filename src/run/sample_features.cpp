@@ -32,11 +32,14 @@ Matrix checked_features(const Arrays& arrays, const SampleFeatures& features, co
   return found;
 }
 
+void require_columns(const Matrix& found, size_t before) {
+  if (found.columns == before) return;
+  throw bad_input("the features are {} numbers of a sample after {} of those before", found.columns,
+                  before);
+}
+
 void append_rows(Matrix& matrix, const Matrix& rows) {
-  if (matrix.rows > 0 && matrix.columns != rows.columns) {
-    throw bad_input("the features are {} numbers of a sample after {} of those before",
-                    rows.columns, matrix.columns);
-  }
+  if (matrix.rows > 0) require_columns(rows, matrix.columns);
   matrix.columns = rows.columns;
   matrix.rows += rows.rows;
   matrix.values.insert(matrix.values.end(), rows.values.begin(), rows.values.end());
@@ -120,6 +123,7 @@ Matrix Samples::feature_changes(const SampleFeatures& features, const Matrix& en
       for (size_t k = 0; k < directions.rows; ++k) {
         const auto [moved, inverse] = moved_along(y, columns.parts[p], directions, k);
         const Matrix changed = checked_features(arrays_, features, moved);
+        require_columns(changed, ends.columns);
         for (size_t s = 0; s < here.rows; ++s) {
           for (size_t j = 0; j < ends.columns; ++j) {
             here(s, k * ends.columns + j) = (changed(s, j) - ends(places[s], j)) * inverse[s];

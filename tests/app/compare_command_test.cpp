@@ -1,12 +1,15 @@
 // compare with features, real data and a cache.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <torch/script.h>
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "bespoke/base/file.h"
 #include "bespoke/io/png.h"
@@ -87,6 +90,31 @@ TEST_F(CompareCommand, ReportsTellSolversOfOneNameApart) {
   expect_failure("compare --count 4 --nfe 4 --report folder", 2, "is a folder");
 }
 
+// The deviation of the samples' own figures over the root of their number.
+TEST_F(CompareCommand, StandardErrorsAreThoseOfTheMeanOverSamples) {
+  const std::string one = "compare --no-cache --nfe 4 --solvers midpoint --seeds ";
+  for (const std::string figure : {"psnr", "snr"}) {
+    std::vector<double> each;
+    for (const char* seed : {"0", "1", "2"}) {
+      each.push_back(figures(one + seed)[0][figure + "_db"].get<double>());
+    }
+    const double mean = (each[0] + each[1] + each[2]) / 3;
+    double squares = 0;
+    for (const double value : each) squares += (value - mean) * (value - mean);
+    const json all = figures(one + "0-2");
+    EXPECT_NEAR(all[0][figure + "_db"].get<double>(), mean, 1e-3) << figure;
+    const double error = all[0][figure + "_error_db"].get<double>();
+    EXPECT_GT(error, 0.1) << figure;
+    EXPECT_NEAR(error, std::sqrt(squares / 2 / 3), 1e-3) << figure;
+  }
+}
+
+TEST_F(CompareCommand, ProgramsAreToldWhatTheBestIsBesideTheFigures) {
+  const Outcome outcome = run("compare --no-cache --count 2 --nfe 2 --solvers best --format json");
+  EXPECT_EQ(json::parse(outcome.out).size(), 1u);
+  EXPECT_NE(outcome.err.find("best at 2 NFE is "), std::string::npos) << outcome.err;
+}
+
 // Of two distilled solvers the better one is spoken of, by the name of its row, and the other is
 // one of those that it is measured by.
 TEST_F(CompareCommand, TheSentenceUnderTheTableHoldsForAllRows) {
@@ -122,6 +150,41 @@ TEST_F(CompareCommand, TheSentenceUnderTheTableHoldsForAllRows) {
       run("compare --count 16 --nfe 2 --no-cache --solvers worse/two.solver.json,"
           "better/bns.solver.json");
   EXPECT_FALSE(has(apart, "two.solver.json reach") && has(apart, "No other solver")) << apart.out;
+}
+
+// What a solver is worth is what the best of the catalogue costs, which is looked for.
+TEST_F(CompareCommand, SaysWhatTheBestOfTheCatalogueNeeds) {
+  ASSERT_EQ(run("solver midpoint --nfe 8 -o known.solver.json").code, 0);
+  auto known = json::parse(read_file(folder_ / "known.solver.json"));
+  known["provenance"] = {{"made_by", "distil"}, {"validation_psnr", 30}};
+  write_file_atomically(folder_ / "known.solver.json", known.dump());
+  const std::string compare = "compare --count 4 --no-cache ";
+  const Outcome as_good = run(compare + "--nfe 8 --solvers euler,known.solver.json");
+  EXPECT_TRUE(has(as_good, "The best of the catalogue (")) << as_good.out;
+  EXPECT_TRUE(has(as_good, ") needs at most 8 for the same.")) << as_good.out;
+  EXPECT_TRUE(has(as_good, "4 samples are few: others may differ by decibels.")) << as_good.out;
+  const Outcome unasked =
+      run(compare + "--nfe 8 --solvers euler,known.solver.json --equal-up-to 0");
+  EXPECT_FALSE(has(unasked, "catalogue")) << unasked.out;
+
+  ASSERT_EQ(run("distill --method fit --nfe 4 --samples 24 --tolerance 1e-6 -o run").code, 0);
+  const Outcome better = run(compare + "--nfe 4 --solvers euler,run/bns.solver.json");
+  std::smatch found;
+  const std::regex sentence("The best of the catalogue \\(([^ ]*)\\) needs about ([0-9]+) for");
+  ASSERT_TRUE(std::regex_search(better.out, found, sentence)) << better.out;
+  const int needed = std::stoi(found[2]);
+  ASSERT_GT(needed, 4);
+  const auto best_of = [&](const std::string& solver, int from, int to) {
+    double best = -INFINITY;
+    for (const auto& row : figures(
+             fmt::format("{} --solvers {} --nfe {}-{}", compare, std::string(solver), from, to))) {
+      best = std::max(best, row["psnr_db"].get<double>());
+    }
+    return best;
+  };
+  const double target = best_of("run/bns.solver.json", 4, 4);
+  EXPECT_GE(best_of(found[1], needed, needed + 10), target);
+  EXPECT_LT(best_of("best", 4, 4), target);
 }
 
 // Prompts are shown in tables, pages and pictures, and a vocabulary may hold any letters: marks
@@ -238,9 +301,19 @@ TEST_F(CompareCommand, TheCacheSparesTheReference) {
   EXPECT_TRUE(has(second, "(cached)"));
   EXPECT_EQ(first.out.substr(first.out.find('\n')), second.out.substr(second.out.find('\n')));
   const std::string listing = cache_listing();
-  // The samples, and the statistics of either half.
-  EXPECT_EQ(std::count(listing.begin(), listing.end(), '\n'), 3) << listing;
+  EXPECT_EQ(std::count(listing.begin(), listing.end(), '\n'), 1) << listing;
   EXPECT_TRUE(has(run("compare --solvers midpoint --nfe 6 --count 24"), "(cached)"));
+}
+
+// Samples are kept a thousand at a time, and batches need not end where files do.
+TEST_F(CompareCommand, ManySamplesAreCachedInParts) {
+  const std::string compare = "compare --solvers euler --nfe 4 --tolerance 1e-2 --count 1100 ";
+  const auto first = figures(compare + "--batch 300");
+  const std::string listing = cache_listing();
+  EXPECT_EQ(std::count(listing.begin(), listing.end(), '\n'), 2) << listing;
+  const auto again = figures(compare + "--batch 512"), uncached = figures(compare + "--no-cache");
+  EXPECT_NEAR(again[0]["psnr_db"].get<double>(), first[0]["psnr_db"].get<double>(), 1e-6);
+  EXPECT_NEAR(uncached[0]["psnr_db"].get<double>(), first[0]["psnr_db"].get<double>(), 1e-6);
 }
 
 TEST_F(CompareCommand, TheCacheKnowsWhatDecidesTheReference) {

@@ -207,6 +207,52 @@ TEST(Match, SaysWhatItNeeds) {
     return Matrix(static_cast<size_t>(samples.as<PlainArray>().count), 2);
   };
   EXPECT_NE(error_of(options).find("all 2 features are the same"), std::string::npos);
+  options.match.features = [](const Array& samples) {
+    Matrix features = magnitudes_of(samples);
+    features(0, 0) = NAN;
+    return features;
+  };
+  EXPECT_NE(error_of(options).find("model's own samples cannot be matched: NaN"),
+            std::string::npos);
+  options.match.features = magnitudes_of;
+  options.match.groups = {1, 2};
+  EXPECT_NE(error_of(options).find("64 samples have 2 groups"), std::string::npos);
+}
+
+// Other numbers of a sample in later calls than of the model's own samples.
+TEST(Match, RefusesFeaturesOfAnotherSize) {
+  const PlainProblem problem(fm_ot_schedule());
+  DistillOptions options = few_evaluations(Match::both);
+  int calls = 0;
+  options.match.features = [&](const Array& samples) {
+    const Matrix all = magnitudes_of(samples);
+    const size_t wide = calls++ == 0 ? all.columns : all.columns - 1;
+    Matrix some(all.rows, wide);
+    for (size_t k = 0; k < all.rows; ++k) {
+      for (size_t i = 0; i < wide; ++i) some(k, i) = all(k, i);
+    }
+    return some;
+  };
+  try {
+    distill(problem.training, problem.validation, options);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::bad_input);
+    EXPECT_NE(std::string(error.what()).find("numbers of a sample"), std::string::npos);
+  }
+}
+
+// The same samples of two classes matched apart and together end elsewhere; a single group is none.
+TEST(Match, TakesGroupsApart) {
+  const PlainProblem problem(fm_ot_schedule());
+  DistillOptions options = few_evaluations(Match::both);
+  const DistillSummary together = distill(problem.training, problem.validation, options);
+  options.match.groups.assign(64, 3);
+  EXPECT_TRUE(distill(problem.training, problem.validation, options).solver == together.solver);
+  for (size_t k = 0; k < 64; k += 2) options.match.groups[k] = 4;
+  const DistillSummary apart = distill(problem.training, problem.validation, options);
+  EXPECT_FALSE(apart.solver == together.solver);
+  EXPECT_LT(apart.match->distance, apart.match->first_distance);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "bespoke/base/error.h"
@@ -24,13 +25,13 @@ Matrix normal_rows(size_t rows, size_t columns, uint64_t seed) {
   return matrix;
 }
 
-// The squared distance of a set from the model's samples, which the space is of.
-double distance(const FeatureSpace& space, const Matrix& model, const Matrix& solver) {
-  const auto wanted = statistics_of(space.of_features(model));
-  const auto found = statistics_of(space.of_features(solver));
-  const auto weights = space.weights(found);
+// The squared distance of a set from the model's samples.
+double distance(const Statistics& statistics, const Matrix& solver) {
+  const auto found = statistics.of(solver), weights = statistics.weights(found);
   double sum = 0;
-  for (size_t i = 0; i < found.size(); ++i) sum += std::pow(weights[i] * (found[i] - wanted[i]), 2);
+  for (size_t i = 0; i < found.size(); ++i) {
+    sum += std::pow(weights[i] * (found[i] - statistics.wanted()[i]), 2);
+  }
   return sum;
 }
 
@@ -49,7 +50,7 @@ TEST(FeatureSpace, HasUncorrelatedAxesOfStandardisedFeatures) {
 
 // Of a feature of deviation 2 moved by 3 and stretched by 2.5, and one left as it is:
 // ((3 / 2)^2 + (2.5 - 1)^2) / 2 in standardised features, the Fréchet distance of Gaussians.
-TEST(FeatureSpace, HasTheFrechetDistanceWhereAxesAreTheSame) {
+TEST(Statistics, HaveTheFrechetDistanceWhereAxesAreTheSame) {
   Matrix model(4, 2), solver(4, 2);
   model.values = {-2, 1, 2, 1, -2, -1, 2, -1};
   for (size_t k = 0; k < 4; ++k) {
@@ -62,13 +63,69 @@ TEST(FeatureSpace, HasTheFrechetDistanceWhereAxesAreTheSame) {
     shifted(k, 0) += 1e-4;
     stretched(k, 0) -= 3;
   }
-  const FeatureSpace space(model);
-  EXPECT_NEAR(distance(space, model, stretched), 1.5 * 1.5 / 2, 1e-12);
-  EXPECT_NEAR(distance(space, model, shifted), std::pow(1e-4 / 2, 2) / 2, 1e-14);
+  const Statistics statistics(model);
+  EXPECT_NEAR(distance(statistics, stretched), 1.5 * 1.5 / 2, 1e-12);
+  EXPECT_NEAR(distance(statistics, shifted), std::pow(1e-4 / 2, 2) / 2, 1e-14);
+}
+
+// Of two features that go together by 0.6 the axis along which they differ has a variance of 0.4,
+// the other one of 1.6: they count by their roots, so a shift d of the first is worth d^2 /
+// sqrt(0.4) / (sqrt(0.4) + sqrt(1.6)).
+TEST(Statistics, CountFaintAxesMoreThanByTheirVariance) {
+  const double p = std::sqrt(0.8), q = std::sqrt(0.2), shift = 1e-4;
+  Matrix model(4, 2);
+  model.values = {p + q, p - q, p - q, p + q, -p + q, -p - q, -p - q, -p + q};
+  Matrix moved = model;
+  for (size_t k = 0; k < 4; ++k) {
+    moved(k, 0) += shift / std::sqrt(2);
+    moved(k, 1) -= shift / std::sqrt(2);
+  }
+  const double expected = shift * shift / std::sqrt(0.4) / (std::sqrt(0.4) + std::sqrt(1.6));
+  EXPECT_NEAR(distance(Statistics(model), moved), expected, 1e-6 * expected);
+}
+
+// Some of the samples tell the slope as all do where they repeat.
+TEST(Statistics, SlopesAreOfTheSamplesTaken) {
+  const Matrix model = normal_rows(8, 2, 1), half = normal_rows(4, 2, 2);
+  const Matrix change = normal_rows(4, 2, 3);
+  const Statistics statistics(model);
+  StatisticsSlope once = statistics.slope(1), twice = statistics.slope(1);
+  statistics.add(half, {change}, 0, once);
+  statistics.add(half, {change}, 0, twice);
+  statistics.add(half, {change}, 4, twice);
+  const Matrix expected = twice.jacobian(), found = once.jacobian();
+  for (size_t i = 0; i < found.values.size(); ++i) {
+    EXPECT_NEAR(found.values[i], expected.values[i], 1e-12);
+  }
+}
+
+// What two groups did in opposite directions is no change of all together; groups of other sizes
+// count by these.
+TEST(Statistics, OfGroupsAreThoseOfEachApart) {
+  const Matrix model = normal_rows(300, 2, 1);
+  std::vector<int64_t> groups(300, 7);
+  std::fill(groups.begin(), groups.begin() + 100, -1);
+  Matrix moved = model;
+  for (size_t k = 0; k < 300; ++k) moved(k, 0) += groups[k] == 7 ? -1e-4 : 2e-4;
+  const Statistics together(model), apart(model, groups);
+  EXPECT_EQ(apart.size(), 2 * together.size());
+  EXPECT_EQ(distance(apart, model), 0);
+  const double deviation =
+      std::sqrt(statistics_of(model)[2] - std::pow(statistics_of(model)[0], 2));
+  const double shift = 1e-4 / deviation;
+  EXPECT_NEAR(distance(apart, moved), (4. / 3 + 2. / 3) * shift * shift / 2, 1e-2 * shift * shift);
+  EXPECT_LT(distance(together, moved), 0.5 * distance(apart, moved));
+}
+
+TEST(Statistics, OfOneGroupAreThoseOfAll) {
+  const Matrix model = normal_rows(30, 2, 1), solver = normal_rows(30, 2, 2);
+  const Statistics all(model), one(model, std::vector<int64_t>(30, 5));
+  EXPECT_EQ(all.of(solver), one.of(solver));
+  EXPECT_EQ(all.weights(all.of(solver)), one.weights(one.of(solver)));
 }
 
 // Whatever the units of features and where they begin.
-TEST(FeatureSpace, KnowsNoUnits) {
+TEST(Statistics, KnowNoUnits) {
   const Matrix model = normal_rows(300, 3, 1), solver = normal_rows(300, 3, 2);
   const auto in_units = [](Matrix rows) {
     for (size_t k = 0; k < rows.rows; ++k) {
@@ -77,16 +134,16 @@ TEST(FeatureSpace, KnowsNoUnits) {
     }
     return rows;
   };
-  const double plain = distance(FeatureSpace(model), model, solver);
+  const double plain = distance(Statistics(model), solver);
   EXPECT_GT(plain, 1e-3);
-  EXPECT_NEAR(distance(FeatureSpace(in_units(model)), in_units(model), in_units(solver)), plain,
-              1e-9 * plain);
+  EXPECT_NEAR(distance(Statistics(in_units(model)), in_units(solver)), plain, 1e-9 * plain);
 }
 
-TEST(Statistics, ChangeAsTheirSlopeSays) {
-  const Matrix z = normal_rows(7, 3, 1);
+void expect_slope(const std::vector<int64_t>& groups) {
+  const Matrix model = normal_rows(7, 3, 4), features = normal_rows(7, 3, 1);
   const std::vector<Matrix> changes = {normal_rows(7, 3, 2), normal_rows(7, 3, 3)};
-  StatisticsSlope slope(2, 3, 7);
+  const Statistics statistics(model, groups);
+  StatisticsSlope slope = statistics.slope(2);
   const auto part = [](const Matrix& rows, size_t begin, size_t end) {
     Matrix some(end - begin, rows.columns);
     for (size_t k = begin; k < end; ++k) {
@@ -95,17 +152,18 @@ TEST(Statistics, ChangeAsTheirSlopeSays) {
     return some;
   };
   for (const auto& [begin, end] : {std::pair<size_t, size_t>{0, 4}, {4, 7}}) {
-    slope.add(part(z, begin, end), {part(changes[0], begin, end), part(changes[1], begin, end)});
+    statistics.add(part(features, begin, end),
+                   {part(changes[0], begin, end), part(changes[1], begin, end)}, begin, slope);
   }
   const Matrix jacobian = slope.jacobian();
   constexpr double kStep = 1e-5;
   for (size_t number = 0; number < 2; ++number) {
-    Matrix ahead = z, behind = z;
-    for (size_t i = 0; i < z.values.size(); ++i) {
+    Matrix ahead = features, behind = features;
+    for (size_t i = 0; i < features.values.size(); ++i) {
       ahead.values[i] += kStep * changes[number].values[i];
       behind.values[i] -= kStep * changes[number].values[i];
     }
-    const auto after = statistics_of(ahead), before = statistics_of(behind);
+    const auto after = statistics.of(ahead), before = statistics.of(behind);
     ASSERT_EQ(jacobian.rows, after.size());
     for (size_t i = 0; i < after.size(); ++i) {
       EXPECT_NEAR(jacobian(i, number), (after[i] - before[i]) / (2 * kStep), 1e-8) << i;
@@ -113,19 +171,36 @@ TEST(Statistics, ChangeAsTheirSlopeSays) {
   }
 }
 
-std::string error_of_space(const Matrix& features) {
+TEST(Statistics, ChangeAsTheirSlopeSays) {
+  expect_slope({});
+  expect_slope({3, 3, 1, 1, 3, 1, 1});
+}
+
+std::string error_of(const Matrix& features, const std::vector<int64_t>& groups = {}) {
   try {
-    const FeatureSpace space(features);
+    const Statistics statistics(features, groups);
   } catch (const Error& error) {
     return error.what();
   }
   return "";
 }
 
-TEST(FeatureSpace, SaysWhatIsWrongWithFeatures) {
-  EXPECT_NE(error_of_space(Matrix(20, 3)).find("all 3 features are the same"), std::string::npos);
-  EXPECT_NE(error_of_space(normal_rows(3, 3, 1)).find("at least 4 samples, found 3"),
-            std::string::npos);
+TEST(Statistics, SayWhatIsWrongWithFeatures) {
+  const auto expect_error = [](const std::string& error, const std::string& part) {
+    EXPECT_NE(error.find(part), std::string::npos) << error;
+  };
+  expect_error(error_of(Matrix(20, 3)), "all 3 features are the same");
+  expect_error(error_of(normal_rows(3, 3, 1)), "at least 4 samples, found 3");
+  expect_error(error_of(normal_rows(20, 3, 1), {1, 2}), "20 samples have 2 groups");
+  std::vector<int64_t> groups(20, 1);
+  groups.back() = 2;
+  expect_error(error_of(normal_rows(20, 3, 1), groups), "a group of one sample");
+  try {
+    Statistics(normal_rows(20, 3, 1)).of(normal_rows(20, 2, 1));
+    ADD_FAILURE() << "fewer features than the model's samples have";
+  } catch (const Error& error) {
+    expect_error(error.what(), "are 2 numbers of a sample, of the model's own samples 3");
+  }
 }
 
 TEST(FeatureSpace, LeavesConstantFeaturesOut) {

@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <memory>
 
 #include "bespoke/base/error.h"
 #include "bespoke/solver/catalogue.h"
@@ -80,15 +82,67 @@ TEST_F(CompareTest, MeasuresDistancesOfFeatures) {
 
 TEST_F(CompareTest, UsesWhatIsKnownOfTheReference) {
   options_.features = [](const torch::Tensor& x) { return x.slice(1, 0, 3); };
+  options_.batch = 16;
   const auto list = {contender("midpoint", 4)};
   const auto plain = compare(model_, list, x0_, {}, options_);
-  options_.reference = reference_in_batches(model_, x0_, {}, options_.tolerances);
-  options_.reference_statistics = feature_statistics(options_.features, options_.reference->x, 64);
+  const ReferenceResult all = reference_in_batches(model_, x0_, {}, options_.tolerances);
+  options_.reference = [&](int64_t begin, int64_t end) {
+    return ReferenceResult{all.x.slice(0, begin, end), all.evaluations.slice(0, begin, end)};
+  };
   options_.tolerances = {1, 1};  // no longer matters
   const auto known = compare(model_, list, x0_, {}, options_);
   EXPECT_EQ(known.rows[0].psnr, plain.rows[0].psnr);
   EXPECT_EQ(known.reference_evaluations, plain.reference_evaluations);
   EXPECT_NEAR(*known.rows[0].frechet_to_reference, *plain.rows[0].frechet_to_reference, 1e-12);
+}
+
+TEST_F(CompareTest, HalvesAreTheFirstSamplesAndTheOthers) {
+  options_.features = [](const torch::Tensor& x) { return x.slice(1, 0, 3); };
+  options_.batch = 16;  // the middle is within a batch
+  const auto result = compare(model_, {contender("euler", 4)}, x0_, {}, options_);
+  const torch::Tensor x = reference_in_batches(model_, x0_, {}, options_.tolerances).x;
+  EXPECT_NEAR(*result.frechet_noise,
+              frechet_distance(feature_statistics(options_.features, x.slice(0, 0, 20), 64),
+                               feature_statistics(options_.features, x.slice(0, 20), 64)),
+              1e-9);
+}
+
+// Tensors that are counted for as long as anything refers to them.
+struct Lent {
+  int64_t now = 0, most = 0;
+
+  torch::Tensor copy_of(const torch::Tensor& values) {
+    const auto held = std::make_shared<torch::Tensor>(values.contiguous().clone());
+    most = std::max(most, now += values.size(0));
+    return torch::from_blob(
+        held->data_ptr(), held->sizes(),
+        [this, held, count = values.size(0)](void*) { now -= count; }, held->options());
+  }
+};
+
+TEST_F(CompareTest, HoldsNoMoreThanABatchOfHoweverManySamples) {
+  options_.features = [](const torch::Tensor& x) { return x.slice(1, 0, 3); };
+  options_.batch = 4;
+  const std::vector<NamedSolver> list = {contender("euler", 4), contender("midpoint", 4)};
+  const Comparison whole = compare(model_, list, x0_, {}, options_);
+  const ReferenceResult all = reference_in_batches(model_, x0_, {}, options_.tolerances);
+  Lent noise, exact;
+  options_.reference = [&](int64_t begin, int64_t end) {
+    return ReferenceResult{exact.copy_of(all.x.slice(0, begin, end)),
+                           all.evaluations.slice(0, begin, end)};
+  };
+  const auto drawn = [&](int64_t begin, int64_t end) {
+    return noise.copy_of(x0_.slice(0, begin, end));
+  };
+  const Comparison streamed = compare(model_, list, {40, drawn, {}}, options_);
+  EXPECT_EQ(noise.most, 4);
+  EXPECT_EQ(exact.most, 4);
+  EXPECT_EQ(noise.now + exact.now, 0);
+  EXPECT_EQ(*streamed.frechet_noise, *whole.frechet_noise);
+  for (size_t k = 0; k < list.size(); ++k) {
+    EXPECT_EQ(streamed.rows[k].psnr, whole.rows[k].psnr);
+    EXPECT_EQ(*streamed.rows[k].frechet_to_reference, *whole.rows[k].frechet_to_reference);
+  }
 }
 
 TEST_F(CompareTest, OneThatDivergesDoesNotStopTheOthers) {

@@ -28,10 +28,13 @@ struct MatchOptions {
   // Whose statistics, solver's against model's from the same noise; null: the training samples.
   // It must outlive the distillation.
   const Samples* samples = nullptr;
+  // Which of them are of one group, a class for one, whose statistics are matched apart: a number
+  // for each sample; none: all are of one.
+  std::vector<int64_t> groups;
   // Of the mean log error beside the statistics, in parts of their distance at the start; 0 takes
-  // 2 for both and 0.3 for the distribution. At 2 a decibel is worth 46 % of that distance.
+  // usual_match_weight. At 0.1 a decibel is worth 2.3 % of that distance.
   double weight = 0;
-  int64_t iterations = 0;   // at most; 0 takes 4
+  int64_t iterations = 0;   // at most; 0 takes 4, and 3 from four evaluations on
   double smoothing = 0.05;  // the floor under errors, of their geometric mean
 
   bool has_statistics(int nfe) const;
@@ -55,10 +58,10 @@ struct MatchState {
 
 // Gauss-Newton on |r|^2 + weight |r_0|^2 * mean log error, r_0 being that of the start. r is what
 // the statistics of the solver's samples miss those of the model's by, from the same noise,
-// weighted so that |r|^2 is the Fréchet distance of their standardised features in parts of the
-// total variance (FeatureSpace::weights). Its Jacobian is made of changed runs, as that of the
-// samples, and of features along them: no gradient of the model or of the features. Samples are
-// looked at a batch at a time.
+// weighted so that |r|^2 is a distance of the sets (Statistics::weights). Its Jacobian is made of
+// changed runs, as that of the samples, and of features along them: no gradient of the model or of
+// the features. It is that of the first of the samples, which is enough for a direction; how far to
+// go is judged by all of them. Samples are looked at a batch at a time.
 class Matching {
  public:
   // Bad input where the samples are too few for so many features, or no feature says anything.
@@ -76,7 +79,13 @@ class Matching {
   std::unique_ptr<Problem> problem_;
 };
 
-// The number of iterations at most.
-int64_t most_match_iterations(const MatchOptions& options);
+// The number of iterations at most, for a solver of so many evaluations.
+int64_t most_match_iterations(const MatchOptions& options, int nfe);
+
+// With one or two evaluations no sample can be followed far: there each counts for less.
+double usual_match_weight(Match match, int nfe);
+
+// Samples to match the statistics of so many features on: 768, or twice as many as features.
+int64_t usual_match_samples(int64_t features);
 
 }  // namespace bespoke

@@ -18,6 +18,14 @@
 
 namespace bespoke {
 
+// The samples that solvers are compared on. Their noise is asked for a batch at a time, in order,
+// and is not kept, so that memory does not grow with their number.
+struct ComparedSamples {
+  int64_t count = 0;
+  std::function<torch::Tensor(int64_t begin, int64_t end)> noise;  // [end - begin, ...]
+  Conditions conditions;                                           // of all of them
+};
+
 struct CompareOptions {
   int64_t batch = 64;
   Tolerances tolerances;  // of the reference
@@ -51,10 +59,9 @@ struct CompareOptions {
   // What the jury is shown of them; null: all.
   std::function<torch::Tensor(const torch::Tensor& shown, int64_t first)> judged;
 
-  // What is known already from the same x0; none: computed.
-  std::optional<ReferenceResult> reference;
-  std::optional<FeatureStatistics> reference_statistics;
-  std::optional<double> reference_noise;  // of them: the distance of two halves
+  // The model's own samples begin ... end - 1, where they are known; null: computed, a batch at a
+  // time.
+  std::function<ReferenceResult(int64_t begin, int64_t end)> reference;
 
   Team* team = &alone();  // whose members have a share of the samples each; all get all figures
 
@@ -70,6 +77,7 @@ struct ComparisonRow {
   bool guides_itself = false;
   bool diverged = false;
   double psnr;                           // mean over the samples, decibels
+  double psnr_error = 0;                 // its standard error
   std::optional<double> latent_psnr;     // where that is of what is decoded: of the latents
   double snr;                            // mean of |truth|^2 / |difference|^2, decibels
   double mse_low, mse_median, mse_high;  // 5th, 50th and 95th percentile of the squared error
@@ -81,6 +89,10 @@ struct ComparisonRow {
   std::optional<double> joint_flux;               // mean over the samples, decibels
   std::optional<double> agreement;       // of the judged samples, the part that shows what is said
   std::vector<double> psnr_by_guidance;  // of the samples in each bin; NaN where there is none
+  std::vector<double> psnr_by_guidance_errors;
+  // Standard errors of the figures of the same name.
+  double snr_error = 0;
+  std::optional<double> latent_psnr_error, latent_snr_error, decoded_snr_error;
   torch::Tensor samples;  // the first `keep`, decoded where they can be, float32 on the CPU
 };
 
@@ -98,8 +110,13 @@ struct Comparison {
   torch::Tensor reference_samples;  // as ComparisonRow's samples
 };
 
-// How near each solver's samples come to the model's own, from the same noise x0 [count, ...]. A
-// solver that diverges does not stop the others.
+// How near each solver's samples come to the model's own, from the same noise. A solver that
+// diverges does not stop the others. Of the samples, errors and the statistics of features are
+// kept, and the first `keep` themselves.
+Comparison compare(const ModelPtr& model, const std::vector<NamedSolver>& contenders,
+                   const ComparedSamples& samples, const CompareOptions& options);
+
+// The same from noise x0 [count, ...] that is there already.
 Comparison compare(const ModelPtr& model, const std::vector<NamedSolver>& contenders,
                    const torch::Tensor& x0, const Conditions& conditions,
                    const CompareOptions& options);

@@ -31,8 +31,11 @@ struct ModelDistillOptions : DistillOptions {
   // follows that of the training pairs. Statistics need no exact samples.
   // Without features (match.features) they are those of plain_tensor_features.
   std::optional<Pairs> matching;
-  int64_t match_samples = 512;
+  int64_t match_samples = 768;  // usual_match_samples of up to 384 features
   Tolerances match_tolerances = {1e-3, 1e-3};
+  // The condition whose values, such as classes, say which of them are of one group (match.groups);
+  // empty: all are.
+  std::string match_groups;
   // The conditions of pairs made now; null: none.
   PairConditions conditions;
 
@@ -50,6 +53,9 @@ struct ModelDistillOptions : DistillOptions {
 // by how many evaluations, so many to learn from where `samples` is not 0. Method adam, whose pairs
 // are many, has no such plan: a usage error.
 ModelDistillOptions within_calls(ModelDistillOptions options, int64_t samples = 0);
+
+// How many samples so many calls pay for to match statistics on, and leave two thirds of the calls.
+int64_t match_samples_within(int64_t calls);
 
 // Finds the solver of `nfe` evaluations that best reproduces the model's own samples. The model,
 // guided where it is to be, stays as it is; adam needs its gradients in x and t, the other methods
