@@ -407,6 +407,12 @@ void print_results(const Session& session, const std::vector<Outcome>& outcomes)
   fmt::print("in {}\n", session.path.string());
 }
 
+// Some systems take no colon in names of files, as families like times:METHOD have one.
+std::string file_stem(std::string family) {
+  std::replace(family.begin(), family.end(), ':', '-');
+  return family;
+}
+
 void run_distill(const DistillCommandOptions& options) {
   const DistillJob job = options.job();
   const OpenModel open = open_model(options.model);
@@ -424,7 +430,7 @@ void run_distill(const DistillCommandOptions& options) {
       execution, options.output, load_training_pairs(options, job, open, features, execution),
       nullptr};
   session.model = guided(open, session.data.train.conditions);
-  session.path = session.folder / (job.family + ".solver.json");
+  session.path = session.folder / (file_stem(job.family) + ".solver.json");
   session.file = begin_solver_file(job, open, session.data);
   std::optional<FolderLock> lock;
   from_first([&] {

@@ -1,6 +1,7 @@
 #include "chosen_starts.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/text.h"
@@ -23,8 +24,11 @@ class StartChoice {
 
   std::vector<NamedSolver> choose() const {
     if (!options_.starts.empty()) return options_.starts;
-    const bool published = options_.method == Method::adam || !family_.is_bns();
-    if (published) return plain();
+    if (options_.method == Method::adam || !family_.is_bns()) {
+      const std::vector<NamedSolver> published = plain();
+      if (!published.empty()) return published;
+      return {nearest()};
+    }
     if (training_.trajectories() > 0) return fitted();
     if (options_.method == Method::fit) {
       throw bad_input("the fit needs the true trajectories of its samples, which these lack");
@@ -61,7 +65,13 @@ class StartChoice {
     const auto grids = automatic_grids(family_.nfe(), schedule(), training_.data_deviation());
     check_affordable(grids);
     std::vector<NamedSolver> all;
-    for (const auto& grid : grids) all.push_back(nearest_on(grid));
+    for (const auto& grid : grids) {
+      if (const auto candidate = nearest_on(grid)) all.push_back(*candidate);
+    }
+    if (all.empty()) {
+      throw usage_error("the family {} holds none of the starts that are tried; name one",
+                        family_.name());
+    }
     return nearest_of(all, options_.fit.samples, nullptr);
   }
 
@@ -81,11 +91,27 @@ class StartChoice {
 
   static constexpr int64_t kTriedOn = 8;  // samples: enough to tell good from bad
 
-  NamedSolver nearest_on(const std::string& grid) const {
-    std::vector<NamedSolver> candidates;
-    for (const auto& name : start_candidates(grid, family_.nfe())) {
-      candidates.push_back(resolved(name));
+  // As the family has it; none where the family does not hold it.
+  std::optional<NamedSolver> held(NamedSolver candidate) const {
+    if (family_.is_bns()) return candidate;
+    try {
+      candidate.solver = family_.solver(family_.parameters(candidate.solver));
+      return candidate;
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::bad_input) throw;
+      return std::nullopt;
     }
+  }
+
+  std::optional<NamedSolver> nearest_on(const std::string& grid) const {
+    std::vector<std::string> names = start_candidates(grid, family_.nfe());
+    // Of these a family of solvers without history holds none.
+    if (!family_.is_bns()) names.push_back("euler/" + grid);
+    std::vector<NamedSolver> candidates;
+    for (const auto& name : names) {
+      if (auto candidate = held(resolved(name))) candidates.push_back(*std::move(candidate));
+    }
+    if (candidates.empty()) return std::nullopt;
     return nearest_of(candidates, kTriedOn, [&](double done) {
       if (options_.on_progress) options_.on_progress("choosing a start on " + grid, done);
     });

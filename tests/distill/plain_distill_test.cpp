@@ -80,6 +80,22 @@ TEST(PlainDistill, AdamAndScaleTimeFamiliesStartFromPlainSolvers) {
   EXPECT_GT(adam.validation_psnr, adam.initial_psnr + 1);
 }
 
+TEST(PlainDistill, FamiliesThatFreeLessBeginWithWhatTheyHoldAndReachLess) {
+  const SchedulePtr schedule = vp_schedule();
+  const PlainProblem problem(schedule);
+  const auto reached = [&](const FamilyPtr& family) {
+    DistillOptions options = automatic(4, schedule);
+    options.family = family;
+    const DistillSummary summary = distill(problem.training, problem.validation, options);
+    EXPECT_GT(summary.validation_psnr, summary.initial_psnr + 1) << family->name();
+    return summary.validation_psnr;
+  };
+  const double times = reached(times_family("dpm++2m", 4, schedule));
+  const double one = reached(history_family(1, 4)), two = reached(history_family(2, 4));
+  EXPECT_GT(two, one + 3);
+  EXPECT_GT(two, times + 3);
+}
+
 TEST(PlainDistill, AdamSaysThatItNeedsGradients) {
   const PlainProblem problem(fm_ot_schedule());
   DistillOptions options = automatic(4, fm_ot_schedule());
