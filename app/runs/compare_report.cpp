@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
+#include <utility>
 
 #include "bespoke/base/file.h"
 #include "bespoke/base/json_checks.h"
@@ -159,21 +160,28 @@ int shown_cost(const Report& report) {
   return report.rows.empty() ? 0 : report.rows.front().cost;
 }
 
-// All solvers at the cost of the distilled one, that one first.
+// All solvers at the cost of the distilled one, that one first. Where nothing else is compared,
+// distilled solvers at every cost, the cheapest first.
 ReportGallery make_gallery(const ComparedModel& compared, const Report& report) {
   ReportGallery gallery;
   const auto& figures = compared.figures;
   if (!can_be_shown(compared.open, figures.reference_samples)) return gallery;
   const int shown = shown_cost(report);
+  const bool all_distilled = std::all_of(report.rows.begin(), report.rows.end(),
+                                         [](const ReportRow& row) { return row.distilled; });
   const CostUnit unit = unit_of(figures);
   gallery.reference = {"reference", 0, false, as_shown(figures.reference_samples)};
   for (const auto& row : figures.rows) {
-    if (cost_of(row, unit) != shown || !row.samples.defined()) continue;
+    const int cost = cost_of(row, unit);
+    if ((cost != shown && !all_distilled) || !row.samples.defined()) continue;
     gallery.others.push_back(
-        {line_name(compared, row), shown, is_distilled(compared, row), as_shown(row.samples)});
+        {line_name(compared, row), cost, is_distilled(compared, row), as_shown(row.samples)});
   }
-  std::stable_partition(gallery.others.begin(), gallery.others.end(),
-                        [](const ReportSamples& samples) { return samples.distilled; });
+  std::stable_sort(gallery.others.begin(), gallery.others.end(),
+                   [](const ReportSamples& left, const ReportSamples& right) {
+                     return std::make_pair(!left.distilled, left.cost) <
+                            std::make_pair(!right.distilled, right.cost);
+                   });
   const auto& prompts = compared.chosen.prompts;
   if (!prompts.empty()) {
     gallery.prompts.assign(prompts.begin(), prompts.begin() + gallery.reference.values.size(0));

@@ -87,6 +87,31 @@ TEST_F(CompareCommand, ReportsTellSolversOfOneNameApart) {
   expect_failure("compare --count 4 --nfe 4 --report folder", 2, "is a folder");
 }
 
+size_t times_in(const std::string& page, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = page.find(part); at != std::string::npos; at = page.find(part, at + 1)) ++count;
+  return count;
+}
+
+// Beside others a distilled solver is shown at one number of evaluations, where all cost the same.
+TEST_F(CompareCommand, DistilledSolversAmongThemselvesAreShownAtEveryCost) {
+  save_image_model();
+  for (const std::string& name : {"one", "other"}) {
+    const Outcome found = run("distill --model model.json --nfe 1,2 --method fit --samples " +
+                              std::string(name == "one" ? "4" : "8") + " -o " + name);
+    ASSERT_EQ(found.code, 0) << found.err;
+  }
+  const std::string files = "one/bns.solver.json,other/bns.solver.json";
+  const auto page_of = [&](const std::string& solvers) {
+    const Outcome outcome = run("compare --model model.json --count 4 --nfe 1,2 --solvers " +
+                                solvers + " --report report.html --force --no-cache");
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return read_file(folder_ / "report.html");
+  };
+  EXPECT_EQ(times_in(page_of(files), "<div class=\"strip distilled\">"), 4U);
+  EXPECT_EQ(times_in(page_of(files + ",euler"), "<div class=\"strip distilled\">"), 2U);
+}
+
 // Of two distilled solvers the better one is spoken of, by the name of its row, and the other is
 // one of those that it is measured by.
 TEST_F(CompareCommand, TheSentenceUnderTheTableHoldsForAllRows) {
