@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "bespoke/base/file.h"
 #include "bespoke/io/png.h"
@@ -96,9 +97,10 @@ size_t times_in(const std::string& page, const std::string& part) {
 // Beside others a distilled solver is shown at one number of evaluations, where all cost the same.
 TEST_F(CompareCommand, DistilledSolversAmongThemselvesAreShownAtEveryCost) {
   save_image_model();
-  for (const std::string& name : {"one", "other"}) {
+  for (const auto& [name, samples] :
+       {std::pair<std::string, std::string>{"one", "4"}, {"other", "8"}}) {
     const Outcome found = run("distill --model model.json --nfe 1,2 --method fit --samples " +
-                              std::string(name == "one" ? "4" : "8") + " -o " + name);
+                              samples + " -o " + name);
     ASSERT_EQ(found.code, 0) << found.err;
   }
   const std::string files = "one/bns.solver.json,other/bns.solver.json";
