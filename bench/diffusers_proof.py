@@ -5,8 +5,8 @@
     python3 bench/diffusers_proof.py unet flow --models models     # of bench/diffusers_train.py
 
 Prints a table of PSNR for each: a network that comes with the sources and a UNet2DModel in a
-DDPMPipeline, an SD3Transformer2DModel in a StableDiffusion3Pipeline. Each scheduler of diffusers
-has the best of its spacings of steps, DPM++ and UniPC with either of their last sigmas.
+DDPMPipeline, networks of Stable Diffusion's kinds and Flux's in their pipelines. Each scheduler of
+diffusers has the best of its spacings of steps, DPM++ and UniPC with either of their last sigmas.
 """
 
 import argparse
@@ -18,7 +18,7 @@ import diffusers
 import torch
 
 import bespoke
-from bespoke.diffusers import BespokeScheduler
+from bespoke.diffusers import BespokeScheduler, LearningScheduler
 from bespoke.pipelines import fit_pipeline
 from diffusers_train import CLASSES, LEVELS, prompt_embeddings
 
@@ -39,6 +39,21 @@ class EmbeddedNetwork(torch.nn.Module):
         return types.SimpleNamespace(sample=self.network(x, t, none))
 
 
+def of_discrete_paths(base, spacing):
+    """The schedulers of diffusers in the place of this one, by name."""
+    def made(kind, **options):
+        return getattr(diffusers, kind).from_config(base.config, timestep_spacing=spacing,
+                                                    **options)
+    return {"DDIM": made("DDIMScheduler", set_alpha_to_one=True),
+            "DPM++(2M)": made("DPMSolverMultistepScheduler"),
+            "DPM++(2M) Karras": made("DPMSolverMultistepScheduler", use_karras_sigmas=True),
+            "DPM++(2M), sigma_min": made("DPMSolverMultistepScheduler",
+                                         final_sigmas_type="sigma_min"),
+            "UniPC": made("UniPCMultistepScheduler"),
+            "UniPC, sigma_min": made("UniPCMultistepScheduler", final_sigmas_type="sigma_min"),
+            "Euler": made("EulerDiscreteScheduler")}
+
+
 class DdpmPipeline:
     """The DDPMPipeline and how it is called."""
 
@@ -57,7 +72,7 @@ class DdpmPipeline:
     def draw(self, seeds, steps, spacing=None):
         """Images [count, ...] from -1 to 1."""
         generators = [torch.Generator().manual_seed(seed) for seed in seeds]
-        if isinstance(self.pipe.scheduler, BespokeScheduler):
+        if isinstance(self.pipe.scheduler, (BespokeScheduler, LearningScheduler)):
             images = self.pipe(batch_size=len(seeds), generator=generators,
                                num_inference_steps=steps, output_type="np").images
             return 2 * torch.from_numpy(images).permute(0, 3, 1, 2) - 1
@@ -78,47 +93,37 @@ class DdpmPipeline:
 
     def schedulers(self, spacing):
         """Those of diffusers, by name."""
-        def made(kind, **options):
-            return getattr(diffusers, kind).from_config(self.base.config, timestep_spacing=spacing,
-                                                        **options)
-        return {"DDIM": made("DDIMScheduler", set_alpha_to_one=True),
-                "DPM++(2M)": made("DPMSolverMultistepScheduler"),
-                "DPM++(2M) Karras": made("DPMSolverMultistepScheduler", use_karras_sigmas=True),
-                "DPM++(2M), sigma_min": made("DPMSolverMultistepScheduler",
-                                             final_sigmas_type="sigma_min"),
-                "UniPC": made("UniPCMultistepScheduler"),
-                "UniPC, sigma_min": made("UniPCMultistepScheduler", final_sigmas_type="sigma_min"),
-                "Euler": made("EulerDiscreteScheduler")}
+        return of_discrete_paths(self.base, spacing)
 
     def reference(self):
         """A scheduler to take many steps with."""
         return self.schedulers("linspace")["DPM++(2M)"]
 
 
-class FlowPipeline:
-    """The StableDiffusion3Pipeline and how it is called."""
+class PromptedPipeline:
+    """A pipeline that is told embeddings of classes for prompts, and how it is called."""
 
-    name = "SD3Transformer2DModel in a StableDiffusion3Pipeline"
-    spacings = ("own", "trailing")
-
-    def __init__(self, models, guidance=1.0):
-        network = diffusers.SD3Transformer2DModel.from_pretrained(models / "transformer",
-                                                                  use_safetensors=False)
-        self.base = diffusers.FlowMatchEulerDiscreteScheduler()
-        self.pipe = diffusers.StableDiffusion3Pipeline(
-            network.eval(), self.base, vae=None, text_encoder=None, tokenizer=None,
-            text_encoder_2=None, tokenizer_2=None, text_encoder_3=None, tokenizer_3=None)
+    def __init__(self, name, base, pipe, guidance):
+        self.name, self.base, self.pipe = name, base, pipe
         self.pipe.set_progress_bar_config(disable=True)
         self.shared = {"guidance_scale": guidance, "output_type": "latent", "height": 128,
                        "width": 128}
 
-    def prompts(self, seeds):
-        """One class after another."""
+    def embeddings(self, seeds):
+        """Of one class after another, and of none, each with the pooled ones."""
         text, pooled = (table.to(self.pipe.device) for table in prompt_embeddings())
-        chosen = [seed % CLASSES for seed in seeds]
-        null = [CLASSES] * len(seeds)
-        return {"prompt_embeds": text[chosen], "pooled_prompt_embeds": pooled[chosen],
-                "negative_prompt_embeds": text[null], "negative_pooled_prompt_embeds": pooled[null]}
+        chosen, null = [seed % CLASSES for seed in seeds], [CLASSES] * len(seeds)
+        return (text[chosen], pooled[chosen]), (text[null], pooled[null])
+
+    def prompts(self, seeds):
+        (text, pooled), (null, null_pooled) = self.embeddings(seeds)
+        return {"prompt_embeds": text, "pooled_prompt_embeds": pooled,
+                "negative_prompt_embeds": null, "negative_pooled_prompt_embeds": null_pooled}
+
+    def noise(self, seeds):
+        """As the pipeline takes its latents."""
+        return torch.stack([torch.randn(3, 16, 16, generator=torch.Generator().manual_seed(seed))
+                            for seed in seeds]).to(self.pipe.device)
 
     def fit(self, samples, **options):
         self.pipe.scheduler = self.base
@@ -127,11 +132,52 @@ class FlowPipeline:
 
     def draw(self, seeds, steps, spacing=None):
         """Latents [count, ...]."""
-        noise = [torch.randn(3, 16, 16, generator=torch.Generator().manual_seed(seed))
-                 for seed in seeds]
-        own = {} if spacing != "trailing" else {"sigmas": [1 - k / steps for k in range(steps)]}
-        return self.pipe(latents=torch.stack(noise).to(self.pipe.device), num_inference_steps=steps,
-                         **self.prompts(seeds), **self.shared, **own).images.cpu()
+        return self.pipe(latents=self.noise(seeds), num_inference_steps=steps,
+                         **self.prompts(seeds), **self.shared,
+                         **self.own_times(steps, spacing)).images.cpu()
+
+    def own_times(self, steps, spacing):
+        """What the pipeline is given where the spacing is not the scheduler's."""
+        return {}
+
+
+class StableDiffusion(PromptedPipeline):
+    """The StableDiffusionPipeline, which predicts v as of Stable Diffusion 2."""
+
+    spacings = ("linspace", "trailing", "leading")
+
+    def __init__(self, models, guidance=3.0):
+        network = diffusers.UNet2DConditionModel.from_pretrained(models / "conditional",
+                                                                 use_safetensors=False)
+        base = diffusers.DDIMScheduler(
+            beta_schedule="scaled_linear", beta_start=0.00085, beta_end=0.012, clip_sample=False,
+            set_alpha_to_one=False, steps_offset=1, prediction_type="v_prediction")
+        pipe = diffusers.StableDiffusionPipeline(
+            vae=None, text_encoder=None, tokenizer=None, unet=network.eval(), scheduler=base,
+            safety_checker=None, feature_extractor=None, requires_safety_checker=False)
+        super().__init__(f"UNet2DConditionModel in a StableDiffusionPipeline, guidance_scale "
+                         f"{guidance:g}", base, pipe, guidance)
+
+    def prompts(self, seeds):
+        (text, _), (null, _) = self.embeddings(seeds)
+        return {"prompt_embeds": text, "negative_prompt_embeds": null}
+
+    def schedulers(self, spacing):
+        """Those of diffusers, by name."""
+        return of_discrete_paths(self.base, spacing)
+
+    def reference(self):
+        """A scheduler to take many steps with."""
+        return self.schedulers("linspace")["DPM++(2M)"]
+
+
+class FlowPipeline(PromptedPipeline):
+    """What the pipelines on flow paths share."""
+
+    spacings = ("own", "trailing")
+
+    def own_times(self, steps, spacing):
+        return {} if spacing != "trailing" else {"sigmas": [1 - k / steps for k in range(steps)]}
 
     def schedulers(self, spacing):
         """Those of diffusers that take flows, by name; DDIM is Euler here."""
@@ -146,6 +192,47 @@ class FlowPipeline:
     def reference(self):
         """A scheduler to take many steps with."""
         return diffusers.FlowMatchHeunDiscreteScheduler()
+
+
+class StableDiffusion3(FlowPipeline):
+    """The StableDiffusion3Pipeline."""
+
+    def __init__(self, models, guidance=1.0):
+        network = diffusers.SD3Transformer2DModel.from_pretrained(models / "transformer",
+                                                                  use_safetensors=False)
+        base = diffusers.FlowMatchEulerDiscreteScheduler()
+        pipe = diffusers.StableDiffusion3Pipeline(
+            network.eval(), base, vae=None, text_encoder=None, tokenizer=None,
+            text_encoder_2=None, tokenizer_2=None, text_encoder_3=None, tokenizer_3=None)
+        super().__init__(f"SD3Transformer2DModel in a StableDiffusion3Pipeline, guidance_scale "
+                         f"{guidance:g}", base, pipe, guidance)
+
+
+class Flux(FlowPipeline):
+    """The FluxPipeline, whose latents are packed and whose times are shifted."""
+
+    def __init__(self, models):
+        network = diffusers.FluxTransformer2DModel.from_pretrained(models / "flux",
+                                                                   use_safetensors=False)
+        base = diffusers.FlowMatchEulerDiscreteScheduler(use_dynamic_shifting=True, shift=3.0)
+        pipe = diffusers.FluxPipeline(base, vae=None, text_encoder=None, tokenizer=None,
+                                      text_encoder_2=None, tokenizer_2=None,
+                                      transformer=network.eval())
+        super().__init__("FluxTransformer2DModel in a FluxPipeline", base, pipe, 1.0)
+
+    def prompts(self, seeds):
+        (text, pooled), _ = self.embeddings(seeds)
+        return {"prompt_embeds": text, "pooled_prompt_embeds": pooled}
+
+    def noise(self, seeds):
+        latents = super().noise(seeds)
+        return self.pipe._pack_latents(latents, *latents.shape)
+
+    def schedulers(self, spacing):
+        found = super().schedulers(spacing)
+        found["Euler, shifted"] = diffusers.FlowMatchEulerDiscreteScheduler.from_config(
+            self.base.config)
+        return found
 
 
 def psnr(found, expected):
@@ -189,12 +276,23 @@ def measured(case, counts, images, samples, calls, steps):
           f"{' | '.join(f'{row[count] - best[count]:+.1f}' for count in counts)} |", flush=True)
 
 
+def pipelines(models, device, guidance=1.0):
+    """What makes each case."""
+    return {"embedded": lambda: DdpmPipeline(EmbeddedNetwork(device),
+                                             "cifar10-eps-vp in a DDPMPipeline", "epsilon"),
+            "unet": lambda: DdpmPipeline(
+                diffusers.UNet2DModel.from_pretrained(models / "unet", use_safetensors=False),
+                "UNet2DModel in a DDPMPipeline", "v_prediction"),
+            "sd": lambda: StableDiffusion(models),
+            "flow": lambda: StableDiffusion3(models, guidance), "flux": lambda: Flux(models)}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("cases", nargs="+", choices=["embedded", "unet", "flow"])
-    add("--models", type=Path, help="what bench/diffusers_train.py wrote, for unet and flow")
+    add("cases", nargs="+", choices=["embedded", "unet", "sd", "flow", "flux"])
+    add("--models", type=Path, help="what bench/diffusers_train.py wrote, for all but embedded")
     add("--guidance", type=float, default=1.0, help="guidance_scale of the flow; 1 is none")
     add("--steps", type=int, nargs="+", default=[4, 6, 8, 12])
     add("--images", type=int, default=16, help="to measure on")
@@ -207,14 +305,8 @@ def main():
     print(f"bespoke-solvers {bespoke.__version__}, diffusers {diffusers.__version__}, "
           f"PyTorch {torch.__version__}")
     if options.models is None and options.cases != ["embedded"]:
-        parser.error("unet and flow need --models")
-    cases = {"embedded": lambda: DdpmPipeline(EmbeddedNetwork(options.device),
-                                              "cifar10-eps-vp in a DDPMPipeline", "epsilon"),
-             "unet": lambda: DdpmPipeline(
-                 diffusers.UNet2DModel.from_pretrained(options.models / "unet",
-                                                       use_safetensors=False),
-                 "UNet2DModel in a DDPMPipeline", "v_prediction"),
-             "flow": lambda: FlowPipeline(options.models, options.guidance)}
+        parser.error("all but embedded need --models")
+    cases = pipelines(options.models, options.device, options.guidance)
     for name in options.cases:
         case = cases[name]()
         case.pipe.to(options.device)

@@ -1,12 +1,18 @@
 #!/usr/bin/env python3
-"""Trains two small models of diffusers on CIFAR-10, for bench/diffusers_proof.py to measure with.
+"""Trains small models of diffusers on CIFAR-10, for bench/diffusers_proof.py and
+bench/learning_table.py to measure with.
 
-    python3 bench/diffusers_train.py --data cifar10.zip -o models      # four minutes on one GPU
+    python3 bench/diffusers_train.py --data cifar10.zip -o models      # seven minutes on one GPU
     python3 bench/diffusers_train.py --data cifar10.zip -o models --only unet --size 16 \\
         --batch 64 --seconds 1200                                      # on two CPU cores
 
-A UNet2DModel that predicts v, and an SD3Transformer2DModel that predicts flows of 16x16 images,
-with the embeddings of ten classes in the place of prompts. The archive has CLASS/NAME.jpg.
+unet         a UNet2DModel that predicts v
+conditional  a UNet2DConditionModel that predicts v, as of Stable Diffusion 2
+transformer  an SD3Transformer2DModel that predicts flows
+flux         a FluxTransformer2DModel that predicts flows
+
+The last three draw images of 16x16, with the embeddings of ten classes in the place of prompts. The
+archive has CLASS/NAME.jpg.
 """
 
 import argparse
@@ -44,6 +50,25 @@ def transformer():
         caption_projection_dim=192, pooled_projection_dim=WIDTH, pos_embed_max_size=16)
 
 
+def conditional():
+    """2 million weights."""
+    from diffusers import UNet2DConditionModel
+    return UNet2DConditionModel(
+        sample_size=16, in_channels=3, out_channels=3, layers_per_block=1,
+        block_out_channels=(64, 128), norm_num_groups=32, attention_head_dim=32,
+        cross_attention_dim=WIDTH, down_block_types=("DownBlock2D", "CrossAttnDownBlock2D"),
+        up_block_types=("CrossAttnUpBlock2D", "UpBlock2D"))
+
+
+def flux():
+    """6 million weights."""
+    from diffusers import FluxTransformer2DModel
+    return FluxTransformer2DModel(
+        patch_size=1, in_channels=4 * 3, num_layers=2, num_single_layers=4, attention_head_dim=64,
+        num_attention_heads=3, joint_attention_dim=WIDTH, pooled_projection_dim=WIDTH,
+        guidance_embeds=False, axes_dims_rope=(16, 24, 24))
+
+
 def prompt_embeddings():
     """Of each class and of the null class: [11, tokens, width], and pooled [11, width]."""
     generator = torch.Generator().manual_seed(0)
@@ -67,32 +92,74 @@ def read_images(archives):
             torch.tensor([classes[name] for name in names]))
 
 
-def v_loss(model, x, labels, ends):
-    """Of v = sqrt(alpha) noise - sqrt(1 - alpha) x, by DDPM's linear betas.
+def alphas_of(betas):
+    """alpha-bar of each level of noise."""
+    return torch.cumprod(1 - betas, 0)
+
+
+def v_loss(call, x, alphas):
+    """Of v = sqrt(alpha) noise - sqrt(1 - alpha) x.
 
     Not of the noise: near pure noise a small error in the noise is a large one in the image, and
     after minutes of training images come out in one glaring colour.
     """
-    x = torch.nn.functional.avg_pool2d(x, x.shape[-1] // model.config.sample_size)
-    alphas = torch.cumprod(1 - torch.linspace(1e-4, 0.02, LEVELS, device=x.device), 0)
+    alphas = alphas.to(x.device)
     time = torch.randint(LEVELS, (len(x),), device=x.device)
     alpha = alphas[time].reshape(-1, 1, 1, 1)
     noise = torch.randn_like(x)
-    output = model(alpha.sqrt() * x + (1 - alpha).sqrt() * noise, time).sample
+    output = call(alpha.sqrt() * x + (1 - alpha).sqrt() * noise, time)
     return (output.float() - (alpha.sqrt() * noise - (1 - alpha).sqrt() * x)).square().mean()
 
 
-def flow_loss(model, x, labels, ends):
+def unet_loss(model, x, labels, ends):
+    """With DDPM's linear betas."""
+    x = torch.nn.functional.avg_pool2d(x, x.shape[-1] // model.config.sample_size)
+    return v_loss(lambda state, time: model(state, time).sample, x,
+                  alphas_of(torch.linspace(1e-4, 0.02, LEVELS)))
+
+
+def conditional_loss(model, x, labels, ends):
+    """With Stable Diffusion's betas; one class in ten is left out."""
+    text = ends[0][without_some(labels)]
+    return v_loss(lambda state, time: model(state, time, encoder_hidden_states=text).sample,
+                  torch.nn.functional.avg_pool2d(x, 2),
+                  alphas_of(torch.linspace(0.00085 ** 0.5, 0.012 ** 0.5, LEVELS) ** 2))
+
+
+def flow_loss(call, x, labels):
     """Of noise - x, with times as Stable Diffusion 3 draws them; one class in ten is left out."""
     x = torch.nn.functional.avg_pool2d(x, 2)
     sigma = torch.randn(len(x), device=x.device).sigmoid()
-    labels = torch.where(torch.rand(len(x), device=x.device) < 0.1,
-                         torch.full_like(labels, CLASSES), labels)
     noise = torch.randn_like(x)
     level = sigma.reshape(-1, 1, 1, 1)
-    output = model((1 - level) * x + level * noise, encoder_hidden_states=ends[0][labels],
-                   pooled_projections=ends[1][labels], timestep=LEVELS * sigma).sample
+    output = call((1 - level) * x + level * noise, sigma, without_some(labels))
     return (output.float() - (noise - x)).square().mean()
+
+
+def transformer_loss(model, x, labels, ends):
+    return flow_loss(lambda state, sigma, told: model(
+        state, encoder_hidden_states=ends[0][told], pooled_projections=ends[1][told],
+        timestep=LEVELS * sigma).sample, x, labels)
+
+
+def flux_loss(model, x, labels, ends):
+    """On squares of 2x2 as one token each, as FluxPipeline packs them."""
+    from diffusers import FluxPipeline
+
+    def call(state, sigma, told):
+        packed = FluxPipeline._pack_latents(state, *state.shape)
+        places = FluxPipeline._prepare_latent_image_ids(1, 8, 8, state.device, state.dtype)
+        output = model(packed, timestep=sigma, encoder_hidden_states=ends[0][told],
+                       pooled_projections=ends[1][told], img_ids=places,
+                       txt_ids=torch.zeros(TOKENS, 3, device=state.device)).sample
+        return FluxPipeline._unpack_latents(output, 128, 128, 8)
+    return flow_loss(call, x, labels)
+
+
+def without_some(labels):
+    """The null class for one in ten."""
+    return torch.where(torch.rand(len(labels), device=labels.device) < 0.1,
+                       torch.full_like(labels, CLASSES), labels)
 
 
 def train(model, loss_of, images, labels, seconds, batch, rate, folder):
@@ -149,17 +216,24 @@ def train(model, loss_of, images, labels, seconds, batch, rate, folder):
           f"{sum(weight.numel() for weight in weights):,} weights", flush=True)
 
 
-def run_training(images, labels, out, seconds, batch, only=None, size=32):
-    """Both models, or one of them."""
+KINDS = ("unet", "conditional", "transformer", "flux")
+
+
+def run_training(images, labels, out, seconds, batch, kinds=KINDS, size=32):
+    """Each kind of model for so many seconds."""
     torch.manual_seed(0)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     torch.backends.cudnn.benchmark = True
-    if only != "transformer":
-        network = unet(size).to(memory_format=torch.channels_last)
-        train(network, v_loss, images, labels, seconds, batch, 5e-4, Path(out) / "unet")
-    if only != "unet":
-        train(transformer(), flow_loss, images, labels, seconds, 2 * batch, 6e-4,
-              Path(out) / "transformer")
+    makers = {"unet": lambda: unet(size).to(memory_format=torch.channels_last),
+              "conditional": lambda: conditional().to(memory_format=torch.channels_last),
+              "transformer": transformer, "flux": flux}
+    losses = {"unet": unet_loss, "conditional": conditional_loss, "transformer": transformer_loss,
+              "flux": flux_loss}
+    for kind in kinds:
+        convolutional = kind in ("unet", "conditional")
+        train(makers[kind](), losses[kind], images, labels, seconds,
+              batch if convolutional else 2 * batch, 5e-4 if convolutional else 6e-4,
+              Path(out) / kind)
 
 
 def main():
@@ -169,7 +243,7 @@ def main():
     parser.add_argument("-o", "--out", type=Path, required=True)
     parser.add_argument("--seconds", type=float, default=110, help="for each model")
     parser.add_argument("--batch", type=int, default=256)
-    parser.add_argument("--only", choices=["unet", "transformer"], help="one of the two")
+    parser.add_argument("--only", nargs="+", choices=KINDS, default=KINDS, help="some of them")
     parser.add_argument("--size", type=int, choices=[16, 32], default=32, help="of UNet's images")
     options = parser.parse_args()
     run_training(*read_images(options.data), options.out, options.seconds, options.batch,

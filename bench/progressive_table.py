@@ -6,12 +6,14 @@ take few steps beside solvers that were found for the model as it is.
         --features models/cifar10-features.pt -o table
 
 Leaves table/table.md and a JSON file for each row. What was stopped goes on with the same command;
-what was finished is not made again. --also NAME=FILE:NFE adds a row for a solver that was found
-otherwise, such as one matched to the distribution.
+what was finished is not made again. --match-features OTHER.pt adds a solver of the fewest evaluations
+that is matched to the distribution, in features that no column measures; --also NAME=FILE:NFE adds a
+solver that was found otherwise.
 
 Figures: Fréchet distances in the features, to real data and to the model's own samples from the same
-noise; PSNR in dB to those samples; the spread of features within a class beside that of the model's
-samples, 1 = as varied; forwards, seconds and examples spent; parameters trained."""
+noise; PSNR in dB to those samples, with its standard error; the spread of features within a class
+beside that of the model's samples, 1 = as varied; forwards, seconds and examples spent; parameters
+trained."""
 
 import argparse
 import json
@@ -27,7 +29,7 @@ import torch
 DTYPES = {"F64": numpy.float64, "F32": numpy.float32, "F16": numpy.float16, "U8": numpy.uint8,
           "I64": numpy.int64}
 COLUMNS = [("NFE", "nfe", "{:d}"), ("FD to data", "fd_data", "{:.3f}"),
-           ("FD to the model's samples", "fd_model", "{:.3f}"), ("PSNR", "psnr", "{:.2f}"),
+           ("FD to the model's samples", "fd_model", "{:.3f}"), ("PSNR", "psnr", "{:.2f}"), ("its error", "psnr_error", "{:.2f}"),
            ("spread", "spread", "{:.3f}"), ("forwards", "forwards", "{:,d}"),
            ("seconds", "seconds", "{:.0f}"), ("training set", "examples", "{:,d}"),
            ("parameters", "parameters", "{:,d}")]
@@ -64,8 +66,9 @@ class Table:
         self.extractor = torch.jit.load(options.features, map_location="cpu").float().eval()
         self.extractor.to(self.device)
 
-    def bespoke(self, *words):
-        command = [self.options.bespoke, *map(str, words), "--device", self.options.device]
+    def bespoke(self, *words, program=None):
+        command = [program or self.options.bespoke, *map(str, words), "--device",
+                   self.options.device]
         print("$ " + " ".join(command), flush=True)
         begun = time.monotonic()
         done = subprocess.run(command)
@@ -110,10 +113,12 @@ class Table:
         truth = self.samples(self.options.model, "reference", None, "model")
         wanted = self.features(truth)
         errors = (samples.double() - truth.double()).flatten(1).square().mean(1)
-        same = errors.max() == 0
+        decibels = None if errors.max() == 0 else 10 * torch.log10(4 / errors)
+        error = None if decibels is None else decibels.std().item() / len(decibels) ** 0.5
         return {"fd_data": frechet(found, self.real_features()),
                 "fd_model": frechet(found, wanted),
-                "psnr": None if same else (10 * torch.log10(4 / errors)).mean().item(),
+                "psnr": None if decibels is None else decibels.mean().item(),
+                "psnr_error": error,
                 "spread": spread(found, self.labels()) / spread(wanted, self.labels())}
 
     def row(self, name, make):
@@ -151,7 +156,8 @@ def distil_students(table):
                       *(["--flip"] if data else ["--samples", options.samples]), "--from",
                       options.first, "--to", last, "--updates", options.updates, "--batch",
                       options.train_batch, "--learning-rate", options.learning_rate,
-                      "-o", folder, *(["--resume"] if (folder / "options.json").exists() else []))
+                      "-o", folder, *(["--resume"] if (folder / "options.json").exists() else []),
+                      program=options.trainer)
     forwards, seconds, spent = 0, 0, {}
     steps = options.first
     while steps > last:
@@ -174,32 +180,34 @@ def student_row(table, spent, nfe):
     return {"nfe": nfe, **table.figures(samples), **spent[nfe]}
 
 
-def distil_solver(table, nfe):
+def distil_solver(table, nfe, matched):
     """The folder of a solver of so many evaluations; each has its own run, and pays for all of
     it."""
-    folder = table.folder / "solvers" / f"nfe-{nfe:02}"
+    options = table.options
+    folder = table.folder / "solvers" / (f"nfe-{nfe:02}" + ("-matched" if matched else ""))
     cost = folder / "cost.json"
     if not cost.exists():
         begun = ["--resume"] if (folder / "options.json").exists() else []
-        seconds = table.bespoke("distill", "--model", table.options.model, "--nfe", nfe, "--calls",
-                                table.options.calls, "--samples", table.options.pairs, "--dtype",
+        wanted = ["--match", "both", "--features", options.match_features, "--match-samples",
+                  options.match_samples, "--calls", options.match_calls] if matched else \
+            ["--calls", options.calls]
+        seconds = table.bespoke("distill", "--model", options.model, "--nfe", nfe, *wanted,
+                                "--samples", options.pairs, "--dtype",
                                 "tf32" if table.device.type == "cuda" else "fp32", *begun, "-o",
                                 folder)
         write_json(cost, {"seconds": seconds})
     return folder
 
 
-def solver_row(table, nfe):
-    folder = distil_solver(table, nfe)
+def solver_row(table, nfe, matched=False):
+    folder = distil_solver(table, nfe, matched)
     solver = folder / "bns.solver.json"
     summary = json.loads((folder / f"nfe-{nfe:02}" / "summary.json").read_text())
-    forwards = sum(summary.get(key, 0)
-                   for key in ("forwards", "vjps", "validation_forwards", "screening_forwards"))
-    samples = table.samples(table.options.model, solver, nfe, f"bns-{nfe}")
-    return {"nfe": nfe, **table.figures(samples),
-            "forwards": forwards + table.options.pairs * table.options.reference_calls,
+    examples = table.options.pairs + (table.options.match_samples if matched else 0)
+    samples = table.samples(table.options.model, solver, nfe, folder.name)
+    return {"nfe": nfe, **table.figures(samples), "forwards": summary["calls"] + summary["vjps"],
             "seconds": json.loads((folder / "cost.json").read_text())["seconds"],
-            "examples": table.options.pairs, "parameters": nfe * (nfe + 5) // 2}
+            "examples": examples, "parameters": nfe * (nfe + 5) // 2}
 
 
 def plain_row(table, solver, nfe, label):
@@ -223,6 +231,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bespoke", default="bespoke", help="the program")
+    parser.add_argument("--trainer", help="the program that trains students (default: the same)")
     parser.add_argument("--model", default="cifar10-fm-ot", help="name or card")
     parser.add_argument("--data", action="append", default=[],
                         help="what the students train on; repeatable (default: own samples)")
@@ -235,10 +244,12 @@ def main():
     parser.add_argument("--updates", default="4000,4000,5000,8000", help="of each halving")
     parser.add_argument("--train-batch", type=int, default=512)
     parser.add_argument("--learning-rate", type=float, default=2e-4)
-    parser.add_argument("--calls", type=int, default=30000, help="to spend on a solver")
+    parser.add_argument("--calls", type=int, default=60000, help="to spend on a solver, all in")
     parser.add_argument("--pairs", type=int, default=96, help="samples that solvers learn from")
-    parser.add_argument("--reference-calls", type=int, default=80,
-                        help="evaluations of one of them, to be counted")
+    parser.add_argument("--match-features",
+                        help="TorchScript of other features, to match a solver in")
+    parser.add_argument("--match-samples", type=int, default=512, help="that it is matched to")
+    parser.add_argument("--match-calls", type=int, default=250000, help="to spend on it, all in")
     parser.add_argument("--also", action="append", default=[], metavar="NAME=FILE:NFE",
                         help="a row for another solver")
     parser.add_argument("--cond", default="y=0-9", help="classes; empty where there are none")
@@ -257,6 +268,9 @@ def main():
     for nfe in options.nfe:
         rows.append(table.row(f"BNS {nfe}", lambda: solver_row(table, nfe)))
         write_table(table, rows)
+    if options.match_features:
+        nfe = min(options.nfe)
+        rows.append(table.row(f"BNS {nfe} matched", lambda: solver_row(table, nfe, True)))
     for number, text in enumerate(options.also):
         name, _, rest = text.partition("=")
         file, _, nfe = rest.rpartition(":")

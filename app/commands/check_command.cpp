@@ -241,23 +241,19 @@ void warn_of_doubt(const OpenModel& open, const CardCheck& check, bool real) {
         open.name, evidence(check, real), real ? "" : ", or give real samples with --data");
     return;
   }
+  if (check.draws_better) {
+    say("bespoke: warning: {} may not describe this network: with {} it denoises as well, and "
+        "draws "
+        "samples that are far more like its data (denoised with {:.2f} of a linear guess's error, "
+        "where the card's are with {:.2f}); see whether the card's key is right, or give real "
+        "samples with --data",
+        open.name, check.draws_better->change, check.draws_better->error, check.declared.error);
+    return;
+  }
   say("bespoke: warning: under {} the network denoises {} samples badly (error {:.2f}, 1 is a "
       "linear guess's) and no single change fits better; check sample_shape, value_range, "
       "input_scaling and the weights",
       open.name, real ? "the real" : "its own", check.declared.error);
-}
-
-// Whether the samples are what the network was trained on once they are clipped. Where it denoises
-// them worse than a linear guess they are not, whatever they were before.
-bool needs_clip(const CardCheck& check) {
-  constexpr double kNoWorse = 0.98;
-  return check.clip && check.clip->error < 1 && check.clip->gain > kNoWorse;
-}
-
-// Whether that is what is wrong with them: clipped they are much smaller, or are drawn at all.
-bool leaves_range(const CardCheck& check) {
-  constexpr double kMuchSmaller = 0.7;
-  return needs_clip(check) && check.clip->deviation < kMuchSmaller * check.declared.deviation;
 }
 
 // Values outside the range: the model clips, or its data has another scale.
@@ -296,7 +292,8 @@ void report_verdict(const OpenModel& open, const CardCheck& check, bool real) {
   if (check.verdict == CardVerdict::fits) {
     fmt::print("\nThe card fits: prediction, schedule and time agree with the network.\n");
     say_what_is_alike(check);
-  } else if (leaves_range(check)) {  // what is drawn out of range tells nothing of the other keys
+  } else if (only_lacks_clip(
+                 check)) {  // what is drawn out of range tells nothing of the other keys
     say("bespoke: warning: the samples of {} leave value_range, and clipped to it they are what "
         "the network denoises: add \"clip\" before you change other keys",
         open.name);

@@ -30,6 +30,7 @@
 #include "options/samples_options.h"
 #include "options/solver_options.h"
 #include "options/space_options.h"
+#include "runs/catalogue_need.h"
 #include "runs/compare_cache.h"
 #include "runs/compare_report.h"
 #include "runs/compare_sounds.h"
@@ -56,6 +57,7 @@ struct CompareCommandOptions {
   double tolerance = 1e-6;
   std::string space = "sample";
   bool details = false;
+  int64_t equal_up_to = 40;
   FeatureNetworkOptions features;
   std::string real;
   std::vector<std::string> judges;  // folders of classifiers
@@ -265,6 +267,7 @@ void prepare_comparison(const CompareCommandOptions& options, std::vector<int64_
 
 struct ComparisonResult {
   Comparison figures;
+  std::optional<ReferenceResult> first;  // of the first samples, where the cache has them
   bool cached_reference = false;
   int64_t real_count = 0;
   // Of the recordings whose gaps are filled, for comparison.
@@ -324,6 +327,7 @@ ComparisonResult measure(const PreparedComparison& work, const CompareCommandOpt
       compare(work.chosen.model, work.contenders.solvers,
               {work.chosen.count(), work.chosen.noise, work.chosen.conditions}, library);
   result.cached_reference = reference && reference->was_there();
+  if (reference) result.first = (*reference)(0, searched_samples(work.chosen.count()));
   return result;
 }
 
@@ -342,7 +346,8 @@ std::string psnr_title(const PreparedComparison& work, const ComparisonResult& r
       value_peak(work.open, work.decoded), work.decoded ? "decoded" : "sample", counted_part(work),
       result.figures.reference_evaluations, options.tolerance,
       result.cached_reference ? " (cached)" : "",
-      options.details ? "" : ", by " + to_string(unit_of(result.figures)), work.chosen.title);
+      options.details ? "" : ", ± standard error, by " + to_string(unit_of(result.figures)),
+      work.chosen.title + few_samples_note(work.chosen.count()));
 }
 
 std::string latent_title(const PreparedComparison& work, const std::string& unit) {
@@ -455,6 +460,82 @@ std::string render_for_people(const PreparedComparison& work, const ComparisonRe
          render_agreement(result, format, nfes) + render_by_guidance(result.figures, format);
 }
 
+// Beside figures for programs, which have no room for sentences.
+void tell_notes(const std::vector<std::string>& notes) {
+  for (const auto& note : notes) say("bespoke: {}", note);
+}
+
+// The model's own samples of the first noise.
+ReferenceResult first_of_reference(const PreparedComparison& work, const ComparisonResult& result,
+                                   const CompareOptions& library) {
+  if (result.first) return *result.first;
+  const int64_t count = searched_samples(work.chosen.count());
+  Batching batching;
+  batching.batch = library.batch;
+  return reference_in_batches(work.chosen.model, work.chosen.noise(0, count),
+                              slice(work.chosen.conditions, 0, count), library.tolerances,
+                              batching);
+}
+
+// What the best of the catalogue needs to come as near as `featured`, of `evaluations` or of
+// network calls that would pay for as many, on the first samples.
+CatalogueNeed need_of_catalogue(const PreparedComparison& work, const ComparisonResult& result,
+                                const NsSolver& featured, int evaluations,
+                                const CompareCommandOptions& options) {
+  CompareOptions library = library_options(work, options);
+  const ReferenceResult reference = first_of_reference(work, result, library);
+  library.features = nullptr;
+  library.jury = nullptr;
+  library.joint_flux = nullptr;
+  library.snr_of_both = false;
+  library.keep = 0;
+  library.team = &alone();
+  library.reference = [&](int64_t begin, int64_t end) {
+    return ReferenceResult{reference.x.slice(0, begin, end),
+                           reference.evaluations.slice(0, begin, end)};
+  };
+  constexpr double kUsualRounds = 12;
+  double rounds = 0;
+  Progress progress("what the best of the catalogue needs");
+  library.on_progress = [&](double done) {
+    progress.update(std::min(1.0, (rounds + done) / kUsualRounds));
+  };
+  CatalogueSearch search;
+  search.solver = featured;
+  search.field = work.open.field();
+  search.data_deviation = reference.x.square().mean().sqrt().item<double>();
+  search.samples = searched_samples(work.chosen.count());
+  search.first = evaluations;
+  search.most = static_cast<int>(options.equal_up_to);
+  search.measured = [&](const std::vector<NamedSolver>& solvers, int64_t count) {
+    const Comparison found =
+        compare(work.chosen.model, solvers, work.chosen.noise(0, count),
+                slice(work.chosen.conditions, 0, count), library);
+    rounds += 1;
+    std::vector<double> psnr;
+    for (const auto& row : found.rows) psnr.push_back(row.psnr);
+    return psnr;
+  };
+  return catalogue_need(search);
+}
+
+// None where no solver is spoken of, or where as many evaluations as it is worth are not to be
+// tried.
+std::optional<CatalogueNeed> look_for_need(const PreparedComparison& work,
+                                           const ComparisonResult& result,
+                                           const ComparedModel& compared,
+                                           const CompareCommandOptions& options) {
+  const ComparisonRow* featured = featured_row(compared);
+  if (!is_first() || featured == nullptr) return std::nullopt;
+  const auto place = static_cast<size_t>(featured - result.figures.rows.data());
+  // An evaluation of the catalogue's is guided, and takes two calls.
+  const bool by_calls = unit_of(result.figures) == CostUnit::network_calls;
+  const int evaluations = by_calls ? std::max(1, featured->model_calls / 2) : featured->nfe;
+  if (evaluations >= options.equal_up_to) return std::nullopt;
+  return need_of_catalogue(work, result, work.contenders.solvers[place].solver,
+                           evaluations, options);
+}
+
 void run_compare(const CompareCommandOptions& options) {
   const TableFormat format = parse_table_format(options.format);
   std::vector<int64_t> nfes = parse_integer_list(options.nfe, "--nfe");
@@ -471,15 +552,18 @@ void run_compare(const CompareCommandOptions& options) {
   fmt::print("{}", for_programs
                        ? all_figures(result.figures, work.chosen.title, false).render(format)
                        : render_for_people(work, result, options, format, nfes));
-  const ComparedModel compared = {work.open,
-                                  work.chosen,
-                                  result.figures,
-                                  work.contenders.files,
-                                  work.contenders.notes,
-                                  work.decoded,
-                                  options.tolerance,
-                                  counted_part(work),
-                                  work.gaps ? &*work.gaps : nullptr};
+  ComparedModel compared = {work.open,
+                            work.chosen,
+                            result.figures,
+                            work.contenders.files,
+                            work.contenders.notes,
+                            work.decoded,
+                            options.tolerance,
+                            counted_part(work),
+                            work.gaps ? &*work.gaps : nullptr};
+  if (!for_programs || options.report.any()) {
+    compared.catalogue = look_for_need(work, result, compared, options);
+  }
   if (!for_programs && !work.contenders.notes.empty()) {
     fmt::print("\n{}\n",
                printable_lines(fmt::format("{}", fmt::join(work.contenders.notes, "\n"))));
@@ -487,6 +571,7 @@ void run_compare(const CompareCommandOptions& options) {
   const std::string finding = for_programs ? "" : finding_of(compared);
   if (!finding.empty()) fmt::print("\n{}\n", printable(finding));
   if (!is_first()) return;
+  if (for_programs) tell_notes(work.contenders.notes);
   if (options.report.any()) write_reports(make_report(compared), options.report);
   if (!options.sounds.empty()) write_compared_sounds(compared, options.sounds);
 }
@@ -519,6 +604,12 @@ void add_compare_command(CLI::App& app) {
   command->add_option("--nfe", options->nfe, "evaluations, a list such as 4,8 or 4-20+2")
       ->capture_default_str();
   command->add_option("--tolerance", options->tolerance, "of the reference, relative and absolute")
+      ->capture_default_str();
+  command
+      ->add_option("--equal-up-to", options->equal_up_to,
+                   "looks up to this NFE for how many evaluations the best of the catalogue needs "
+                   "to come as near as the distilled solver; 0 does not look")
+      ->check(CLI::Range(0, kMostEvaluations))
       ->capture_default_str();
   options->model.add_to(*command);
   options->model.add_utterances_to(*command);

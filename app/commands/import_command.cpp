@@ -135,7 +135,7 @@ void add_import_command(CLI::App& app) {
       "  bespoke distill --model model.json --nfe 4 --init a.solver.json -o run");
   command->add_option("FILE", options->file,
                       "a JSON description: a schedule, times and coefficients; or what LD3, GAS, "
-                      "DyWeight or NeuralSolver wrote");
+                      "DyWeight, GITS or NeuralSolver wrote");
   command->add_option("--times", options->times,
                       "times alone, 0 noise to 1 data: 0,0.3,1 or a file of numbers");
   command->add_option("--sigmas", options->sigmas,

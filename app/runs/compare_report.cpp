@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
+#include <set>
 #include <utility>
 
 #include "bespoke/base/file.h"
@@ -52,6 +53,12 @@ bool is_ambiguous(const ComparedModel& compared, const ComparisonRow& row, const
 
 }  // namespace
 
+std::string few_samples_note(int64_t count) {
+  if (count >= kEnoughSamples) return "";
+  return fmt::format(" {} sample{} few: others may differ by decibels.", count,
+                     count == 1 ? " is" : "s are");
+}
+
 std::string line_name(const ComparedModel& compared, const ComparisonRow& row) {
   const SolverFile* file = file_of(compared, row);
   if (file == nullptr) return row.name;
@@ -65,8 +72,11 @@ bool is_distilled(const ComparedModel& compared, const ComparisonRow& row) {
   return file != nullptr && file->provenance_of(row.nfe).is_distilled();
 }
 
-ReportRow report_row(const ComparedModel& compared, const ComparisonRow& row) {
-  return {line_name(compared, row),
+// What a row is called.
+using RowName = std::string (*)(const ComparedModel& compared, const ComparisonRow& row);
+
+ReportRow report_row(const ComparedModel& compared, const ComparisonRow& row, RowName named) {
+  return {named(compared, row),
           cost_of(row, unit_of(compared.figures)),
           row.psnr,
           row.snr,
@@ -76,7 +86,8 @@ ReportRow report_row(const ComparedModel& compared, const ComparisonRow& row) {
           row.frechet_to_reference,
           row.frechet_to_real,
           row.agreement,
-          is_distilled(compared, row)};
+          is_distilled(compared, row),
+          row.psnr_error};
 }
 
 // What made the solvers, then what this process ran, each once.
@@ -103,7 +114,7 @@ void add_distilled(Report& report, const ComparedModel& compared, const Comparis
   const std::string name = line_name(compared, row);
   const NsSolver& solver = file.at(row.nfe);
   const int cost = cost_of(row, unit_of(compared.figures));
-  report.solvers.push_back({name, cost, solver});
+  report.solvers.push_back({name, cost, solver, read_file(row.name)});
   const auto log = distillation_log(std::filesystem::path(row.name).parent_path(), solver);
   const Provenance provenance = file.provenance_of(row.nfe);
   if (is_file(log)) {
@@ -119,26 +130,31 @@ void add_distilled(Report& report, const ComparedModel& compared, const Comparis
                   own_text(provenance, "seed"), own_text(provenance, "pairs")));
 }
 
-// Features the distilled solver that is farthest ahead of the best other, distilled or not, of the
-// same cost; where none has a rival, none.
-void choose_featured(Report& report) {
-  report.featured_solver.clear();
-  report.featured_cost = 0;
+}  // namespace
+
+const ComparisonRow* featured_row(const ComparedModel& compared) {
+  const CostUnit unit = unit_of(compared.figures);
+  const ComparisonRow *featured = nullptr, *nearest = nullptr;
+  bool rivals = false;
   double lead = 0;
-  for (const auto& row : report.rows) {
-    if (!row.distilled) continue;
+  for (const auto& row : compared.figures.rows) {
+    if (!is_distilled(compared, row) || !std::isfinite(row.psnr)) continue;
+    if (nearest == nullptr || row.psnr > nearest->psnr) nearest = &row;
     double best = -INFINITY;
-    for (const auto& other : report.rows) {
-      const bool rival =
-          other.solver != row.solver && other.cost == row.cost && std::isfinite(other.psnr);
-      if (rival) best = std::max(best, other.psnr);
+    for (const auto& other : compared.figures.rows) {
+      const bool rival = &other != &row && cost_of(other, unit) == cost_of(row, unit);
+      if (rival && std::isfinite(other.psnr)) best = std::max(best, other.psnr);
     }
-    if (std::isinf(best) || !(row.psnr - best > lead)) continue;
+    if (std::isinf(best)) continue;
+    rivals = true;
+    if (!(row.psnr - best > lead)) continue;
     lead = row.psnr - best;
-    report.featured_solver = row.solver;
-    report.featured_cost = row.cost;
+    featured = &row;
   }
+  return rivals ? featured : nearest;
 }
+
+namespace {
 
 // Sounds may be [count, length], images are shown in three channels or one.
 bool can_be_shown(const OpenModel& open, const torch::Tensor& samples) {
@@ -160,23 +176,35 @@ int shown_cost(const Report& report) {
   return report.rows.empty() ? 0 : report.rows.front().cost;
 }
 
-// All solvers at the cost of the distilled one, that one first. Where nothing else is compared,
-// distilled solvers at every cost, the cheapest first.
+// Several, each distilled in another way, and nothing else.
+bool are_all_distilled(const Report& report) {
+  const auto& rows = report.rows;
+  return std::all_of(rows.begin(), rows.end(),
+                     [](const ReportRow& row) { return row.distilled; }) &&
+         std::any_of(rows.begin(), rows.end(),
+                     [&](const ReportRow& row) { return row.solver != rows.front().solver; });
+}
+
+// All solvers at the costs of the distilled ones, which come first, the cheapest on top. Where
+// there are no others they are seen at all costs at once.
 ReportGallery make_gallery(const ComparedModel& compared, const Report& report) {
   ReportGallery gallery;
   const auto& figures = compared.figures;
   if (!can_be_shown(compared.open, figures.reference_samples)) return gallery;
-  const int shown = shown_cost(report);
-  const bool all_distilled = std::all_of(report.rows.begin(), report.rows.end(),
-                                         [](const ReportRow& row) { return row.distilled; });
+  gallery.shown_cost = shown_cost(report);
+  std::set<int> costs = {gallery.shown_cost};
+  for (const auto& row : report.rows) {
+    if (row.distilled) costs.insert(row.cost);
+  }
   const CostUnit unit = unit_of(figures);
   gallery.reference = {"reference", 0, false, as_shown(figures.reference_samples)};
   for (const auto& row : figures.rows) {
     const int cost = cost_of(row, unit);
-    if ((cost != shown && !all_distilled) || !row.samples.defined()) continue;
+    if (costs.count(cost) == 0 || !row.samples.defined()) continue;
     gallery.others.push_back(
         {line_name(compared, row), cost, is_distilled(compared, row), as_shown(row.samples)});
   }
+  if (are_all_distilled(report)) gallery.shown_cost = 0;
   std::stable_sort(gallery.others.begin(), gallery.others.end(),
                    [](const ReportSamples& left, const ReportSamples& right) {
                      return std::make_pair(!left.distilled, left.cost) <
@@ -209,6 +237,12 @@ void add_provenance(Report& report, const ComparedModel& compared) {
   add("reference", fmt::format("Dormand-Prince 5(4), tolerance {:g}, {:.1f} evaluations a sample",
                                compared.tolerance, compared.figures.reference_evaluations));
   for (const auto& note : compared.notes) add("chosen", note);
+  if (compared.catalogue) {
+    add("best of the catalogue",
+        fmt::format("chosen anew at each number of evaluations, over all grids, on the first {} "
+                    "samples; {} where it gets there or was last tried",
+                    searched_samples(compared.chosen.count()), compared.catalogue->solver));
+  }
   if (compared.figures.reference_frechet_to_real) {
     add("reference's Fréchet distance to real data",
         fmt::format("{:.4g}", *compared.figures.reference_frechet_to_real));
@@ -224,37 +258,41 @@ std::string today() {
   return text;
 }
 
-Report report_of_figures(const ComparedModel& compared) {
+Report report_of_figures(const ComparedModel& compared, RowName named) {
   Report report;
-  report.model = compared.open.name;
-  report.of = fmt::format("{}, {} space{}.", compared.chosen.title,
-                          compared.decoded ? "decoded" : "sample", compared.counted_part);
+  const std::string& title = compared.open.card.name;
+  report.model = title.empty() ? compared.open.name : title;
+  report.of = fmt::format("{}, {} space{}.{}", compared.chosen.title,
+                          compared.decoded ? "decoded" : "sample", compared.counted_part,
+                          few_samples_note(compared.chosen.count()));
   report.peak = value_peak(compared.open, compared.decoded);
   report.reference_cost = compared.figures.reference_evaluations;
   if (unit_of(compared.figures) == CostUnit::network_calls) {
     report.unit = "network call";
     report.reference_cost *= 2;  // every evaluation of it is guided
   }
+  const ComparisonRow* featured = featured_row(compared);
   for (const auto& row : compared.figures.rows) {
-    report.rows.push_back(report_row(compared, row));
+    report.rows.push_back(report_row(compared, row, named));
+    if (&row != featured) continue;
+    report.featured_solver = report.rows.back().solver;
+    report.featured_cost = report.rows.back().cost;
   }
-  choose_featured(report);
+  report.catalogue = compared.catalogue;
+  // Every evaluation of the catalogue's is guided.
+  if (report.catalogue && report.unit != "evaluation") report.catalogue->needed.cost *= 2;
   return report;
 }
 
 }  // namespace
 
 std::string finding_of(const ComparedModel& compared) {
-  Report report = report_of_figures(compared);
-  for (size_t i = 0; i < report.rows.size(); ++i) {
-    report.rows[i].solver = compared.figures.rows[i].name;
-  }
-  choose_featured(report);
-  return headline(report);
+  return headline(report_of_figures(
+      compared, [](const ComparedModel&, const ComparisonRow& row) { return row.name; }));
 }
 
 Report make_report(const ComparedModel& compared) {
-  Report report = report_of_figures(compared);
+  Report report = report_of_figures(compared, line_name);
   add_provenance(report, compared);
   std::vector<std::string> commands;
   for (const auto& row : compared.figures.rows) {

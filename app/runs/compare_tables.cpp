@@ -35,6 +35,7 @@ std::vector<nlohmann::json> figure_cells(const ComparisonRow& row, bool for_peop
   return {row.name,
           row.nfe,
           number_or_null(row.psnr),
+          number_or_null(row.psnr_error),
           number_or_null(row.latent_psnr),
           number_or_null(row.snr),
           error(row.mse_low),
@@ -47,9 +48,18 @@ std::vector<nlohmann::json> figure_cells(const ComparisonRow& row, bool for_peop
           number_or_null(row.agreement)};
 }
 
-void add_bin_columns(const Comparison& comparison, std::vector<Table::Column>& columns) {
+void add_bin_columns(const Comparison& comparison, const char* figure,
+                     std::vector<Table::Column>& columns) {
   for (const auto& bin : comparison.guidance_bins) {
-    columns.push_back({fmt::format("psnr_db_w_{:g}_to_{:g}", bin.from, bin.to), true, 2});
+    columns.push_back({fmt::format("{}_w_{:g}_to_{:g}", figure, bin.from, bin.to), true, 2});
+  }
+}
+
+// The figures of a row's bins; none of the reference, which is not measured.
+void add_bin_cells(const Comparison& comparison, const std::vector<double>& figures,
+                   std::vector<nlohmann::json>& cells) {
+  for (size_t i = 0; i < comparison.guidance_bins.size(); ++i) {
+    cells.push_back(i < figures.size() ? number_or_null(figures[i]) : nlohmann::json());
   }
 }
 
@@ -72,21 +82,48 @@ std::vector<OptionalFigure> sound_figures(const Comparison& comparison) {
   return present;
 }
 
+// What only programs read: standard errors, figures by guidance, and of what all of it is.
+void add_program_columns(const Comparison& comparison, std::vector<Table::Column>& columns) {
+  for (const char* name :
+       {"latent_psnr_error_db", "snr_error_db", "snr_latent_error_db", "snr_decoded_error_db"}) {
+    columns.push_back({name, true, 2});
+  }
+  add_bin_columns(comparison, "psnr_error_db", columns);
+  add_bin_columns(comparison, "psnr_db", columns);
+  columns.push_back({"of"});
+}
+
+void add_program_cells(const Comparison& comparison, const ComparisonRow& row,
+                       std::vector<nlohmann::json>& cells) {
+  cells.push_back(number_or_null(row.latent_psnr_error));
+  cells.push_back(number_or_null(row.snr_error));
+  cells.push_back(number_or_null(row.latent_snr_error));
+  cells.push_back(number_or_null(row.decoded_snr_error));
+  add_bin_cells(comparison, row.psnr_by_guidance_errors, cells);
+  add_bin_cells(comparison, row.psnr_by_guidance, cells);
+}
+
 // The reference as one of the solvers: at no distance from itself, at some from real data.
 ComparisonRow reference_row(const Comparison& comparison) {
   ComparisonRow row;
   row.name = "reference";
   row.nfe = static_cast<int>(std::lround(comparison.reference_evaluations));
-  row.psnr = row.snr = row.mse_low = row.mse_median = row.mse_high = row.seconds = NAN;
+  row.psnr = row.psnr_error = row.snr = row.mse_low = row.mse_median = row.mse_high = row.seconds =
+      NAN;
   row.frechet_to_real = comparison.reference_frechet_to_real;
   row.agreement = comparison.reference_agreement;
   row.joint_flux = comparison.reference_joint_flux;
+  row.snr_error = NAN;
   return row;
 }
 
 }  // namespace
 
-nlohmann::json psnr_cell(const ComparisonRow& row) { return decibel_cell(row, row.psnr); }
+nlohmann::json psnr_cell(const ComparisonRow& row) {
+  const bool known = std::isfinite(row.psnr) && row.psnr_error > 0;
+  if (!known) return decibel_cell(row, row.psnr);
+  return fmt::format("{:.2f} ± {:.2f}", row.psnr, row.psnr_error);
+}
 
 nlohmann::json agreement_cell(const ComparisonRow& row) {
   if (row.diverged) return "diverged";
@@ -167,6 +204,7 @@ Table all_figures(const Comparison& comparison, const std::string& title, bool f
   std::vector<Table::Column> columns = {{"solver"},
                                         {"nfe", true},
                                         {"psnr_db", true, 2},
+                                        {"psnr_error_db", true, 2},
                                         {"latent_psnr_db", true, 2},
                                         {"snr_db", true, 2},
                                         {"mse_p05", true},
@@ -179,17 +217,13 @@ Table all_figures(const Comparison& comparison, const std::string& title, bool f
                                         {"agreement", true, 3}};
   const auto of_sounds = sound_figures(comparison);
   for (const auto& one : of_sounds) columns.push_back({one.column, true, 2});
-  if (!for_people) add_bin_columns(comparison, columns);
-  if (!for_people) columns.push_back({"of"});
+  if (!for_people) add_program_columns(comparison, columns);
   Table table(columns);
   const auto add = [&](const ComparisonRow& row) {
     auto cells = figure_cells(row, for_people);
     for (const auto& one : of_sounds) cells.push_back(number_or_null(row.*one.figure));
     if (!for_people) {
-      for (size_t i = 0; i < comparison.guidance_bins.size(); ++i) {
-        const bool measured = i < row.psnr_by_guidance.size();  // the reference is not
-        cells.push_back(measured ? number_or_null(row.psnr_by_guidance[i]) : nlohmann::json());
-      }
+      add_program_cells(comparison, row, cells);
       cells.push_back(title);
     }
     table.add_row(cells);

@@ -42,8 +42,9 @@ def fit(field: Callback, noise: Any, nfe: Evaluations = 8, *, prediction: str = 
                  over time, or "0-4", of which each sample has its own. guidance_scale of other
                  tools is 1 + w.
     batch        at most this many samples are given to the field at once.
-    held_out     of the noise, the last this many take no part and measure the result; a quarter
-                 where it is not given.
+    held_out     of the noise, the last this many are not learnt from: the first half of them
+                 chooses among fits and iterates, the other half takes no part and measures the
+                 result. A quarter of the noise where it is not given.
     tolerance    of the model's own samples; 1e-5 where it is not given, beyond twelve evaluations
                  3e-6.
     start_scale  "free", or 1 where whoever runs the solver takes the noise as it is.

@@ -217,7 +217,8 @@ def fit_pipeline(pipe: Any, prompts: Optional[Sequence[str]] = None,
 
     prompts      taken in turn for the samples; none for pipelines without a prompt.
     num_inference_steps  the numbers of evaluations to find solvers for.
-    samples      of the pipeline to learn from, a quarter of them to measure by.
+    samples      of the pipeline, three quarters of them to learn from, an eighth to choose by and
+                 an eighth to measure by (held_out, as bespoke.fit has it).
     calls        calls of the network to spend on each number of evaluations at most, those of the
                  samples, which all share, included; what fits leave goes into direct. Without it,
                  the fit alone.

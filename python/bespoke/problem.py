@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from bespoke import _core
@@ -48,7 +49,7 @@ class Problem:
         self.error_mask = error_mask_of(error_mask, self.noise, self.field.arrays,
                                         self.field.conditions, self.field.structure)
         self.count = self.given = int(self.noise.shape[0])
-        self.held_out = _held_out(held_out, self.count)
+        self.held_out = _held_out(held_out, self.count)  # to choose by and to measure
         self.tolerance = float(tolerance)
         self.peak = float(peak)
         self.evaluations = 0  # of each of the model's own samples; 0 leaves them to the tolerance
@@ -58,7 +59,7 @@ class Problem:
         self.learnt: List[int] = []  # which of the samples are learnt from, once they are drawn
         self.left_out = ""  # a sentence on samples that are not finite, once they are drawn
         self.size_note = ""  # one on samples that are far too large for the peak
-        self._samples: Optional[Tuple[_core.Samples, _core.Samples]] = None
+        self._samples: Optional[_Parts] = None
         self._levels: Optional[int] = None
         self._was_tried = False
 
@@ -143,8 +144,8 @@ class Problem:
         self.count = min(samples, self.count - self.held_out) + self.held_out
         self.noise = self.field.arrays.take(self.noise, list(range(self.count)))
 
-    def samples(self, shown: Progress) -> "Tuple[_core.Samples, _core.Samples]":
-        """The first samples to learn from, the last to measure by."""
+    def samples(self, shown: Progress) -> "_Parts":
+        """The model's own samples, drawn once."""
         if self._samples is None:
             self.levels()
             self._samples = self._draw(shown)
@@ -167,7 +168,7 @@ class Problem:
         """Of the model so far, in single samples."""
         return self.field.calls + self.extra_calls()
 
-    def _draw(self, shown: Progress) -> "Tuple[_core.Samples, _core.Samples]":
+    def _draw(self, shown: Progress) -> "_Parts":
         arrays = self.field.arrays
         shown.say("the model's own samples")
         truth = reference(
@@ -187,15 +188,20 @@ class Problem:
                                  joins_runs=arrays.on_device(noise),
                                  mask=mask_of_samples(arrays, self.error_mask, numbers))
 
-        first = self.count - self.held_out  # of those held out
-        learnt = [row for row, number in enumerate(truth.samples) if number < first]
+        chosen_from = self.count - self.held_out
+        measured_from = chosen_from + self.held_out // 2
+
+        def rows(begin: int, end: int) -> List[int]:
+            return [row for row, number in enumerate(truth.samples) if begin <= number < end]
+        learnt, choosing, measured = (rows(0, chosen_from), rows(chosen_from, measured_from),
+                                      rows(measured_from, self.count))
         if not learnt:
             raise DivergedError("the model's own samples are not finite for any noise to learn "
                                 "from; check the model near t = 0 and t = 1")
         self.learnt = [truth.samples[row] for row in learnt]
-        measured = list(range(len(learnt), len(truth.samples)))
         training = part(learnt, truth.trajectories)
-        return training, part(measured, None) if measured else training
+        return _Parts(training, part(choosing, None) if choosing else training,
+                      part(measured, None) if measured else None)
 
     def _options(self, nfe: int, method: str, start_scale: StartScale, times: Optional[str],
                  network_calls: int = 0) -> "_core.DistillOptions":
@@ -211,6 +217,15 @@ class Problem:
         return options
 
 
+@dataclass(frozen=True)
+class _Parts:
+    """Samples apart: where one set did two things, the figures of it would flatter."""
+
+    training: "_core.Samples"
+    choosing: "_core.Samples"  # among fits and iterates; those to learn from where none are spared
+    measured: "Optional[_core.Samples]"  # that take no part at all
+
+
 class _Search:
     """One fit or distillation by the method of the core."""
 
@@ -220,7 +235,7 @@ class _Search:
         self.problem = problem
         self.options = options
         self.name = name
-        self.held_out = 0
+        self.parts: Optional[_Parts] = None
         self.budget: Optional[int] = None
         self.groups: Optional[List[int]] = None  # of all samples
         self.chooses_times = False  # by how the field rounds its own
@@ -231,8 +246,7 @@ class _Search:
         problem, began = self.problem, time.monotonic()
         with open_progress(progress) as shown:
             problem.field.on_calls = shown.add
-            training, validation = problem.samples(shown)
-            self.held_out = 0 if validation is training else validation.count
+            self.parts = parts = problem.samples(shown)
             if self.chooses_times and problem.levels() is not None:
                 self._round_times()
             if self.groups is not None:
@@ -241,12 +255,16 @@ class _Search:
             if self.budget is not None:
                 self._limit(self.budget)
             shown.say("start")
-            summary = _core.distill(training, validation, self.options,
+            summary = _core.distill(parts.training, parts.choosing, self.options,
                                     lambda what, fraction: shown.say(f"{what}, {fraction:.0%}"),
                                     lambda name, psnr: shown.say(f"{name}, {psnr:.2f} dB"),
                                     _iteration_teller(shown))
+            if parts.measured is not None and summary["psnr"] == summary["psnr"]:
+                measured = _core.measure(parts.measured, summary["solver"], self.options.peak)
+            else:
+                measured = (summary["psnr"], summary["psnr_error"])
         calls = problem.reference_calls + problem.calls - before
-        return self._result(summary, calls, time.monotonic() - began)
+        return self._result(summary, measured, calls, time.monotonic() - began)
 
     def _round_times(self) -> None:
         rule = f"integer:{self.problem.levels()}"
@@ -261,22 +279,28 @@ class _Search:
             raise Error(f"the model's own samples took {spent:,} of {budget:,} calls; give more "
                         "calls or less noise")
         each = 1.0 if self.options.network_calls else max(1, field.calls) / field.evaluations
-        self.options.most_forwards = int(budget / each)
+        run = self.options.network_calls or self.options.nfe
+        last = run * self.parts.measured.count if self.parts and self.parts.measured else 0
+        self.options.most_forwards = int(budget / each) - last  # after it, to measure what was found
         self.options.reference_forwards = math.ceil(spent / each)
         self.options.begins_with_likely_ranges = self.problem.evaluations > 0
 
-    def _result(self, summary: Dict[str, Any], calls: int, seconds: float) -> Result:
+    def _result(self, summary: Dict[str, Any], measured: Tuple[float, float], calls: int,
+                seconds: float) -> Result:
         problem, field = self.problem, self.problem.field
         provenance = {**(summary["provenance"] if summary["psnr"] == summary["psnr"] else {}),
                       "made_by": f"bespoke-solvers {_core.__version__}",
                       "method": self.options.method, "samples": problem.count - problem.held_out,
-                      "held_out": problem.held_out, "calls": calls}
+                      "chosen_by": self._chosen_by, "held_out": self._held_out, "calls": calls}
+        if self._held_out and math.isfinite(measured[0]):
+            provenance["held_out_psnr"] = measured[0]
         if not problem.evaluations:
             provenance["tolerance"] = problem.tolerance
         solver = Solver.made(self.name or "bns", summary["solver"], field.network_prediction,
                              field.schedule, field.guidance, provenance, field.clip)
-        return Result(solver=solver, psnr=summary["psnr"], psnr_error=summary["psnr_error"],
-                      held_out=self.held_out, training_psnr=summary["training_psnr"],
+        return Result(solver=solver, psnr=measured[0], psnr_error=measured[1],
+                      held_out=self._held_out, chosen_by=self._chosen_by,
+                      choosing_psnr=summary["psnr"], training_psnr=summary["training_psnr"],
                       initial_psnr=summary["initial_psnr"], start=summary["start"],
                       iterations=summary["iterations"], calls=calls,
                       reference_calls=problem.reference_calls, seconds=seconds,
@@ -287,11 +311,20 @@ class _Search:
                  self._few_note())
         return "; ".join(note for note in notes if note)
 
+    @property
+    def _held_out(self) -> int:
+        return self.parts.measured.count if self.parts and self.parts.measured else 0
+
+    @property
+    def _chosen_by(self) -> int:
+        apart = self.parts is not None and self.parts.choosing is not self.parts.training
+        return self.parts.choosing.count if self.parts and apart else 0
+
     def _few_note(self) -> str:
-        if not 0 < self.held_out < ENOUGH_HELD_OUT:
+        if not 0 < self._held_out < ENOUGH_HELD_OUT:
             return ""
-        return ("few samples were held out, and they chose the solver too: on others it may differ "
-                "by more than this error says")
+        return (f"{self._held_out} samples measured it, which is few: on others it may differ by "
+                "more than this error says")
 
     def _ending_note(self, summary: Dict[str, Any]) -> str:
         if summary["ending"] == "interrupted":

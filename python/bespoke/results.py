@@ -24,9 +24,11 @@ class Result:
     solver: "Solver"
     psnr: float  # on the held-out samples, on all where none were; NaN where interrupted before
     psnr_error: float  # its standard error
-    held_out: int  # samples that measured it; 0 where those it was learnt from did
-    training_psnr: float  # on the others; NaN where it was not measured
-    initial_psnr: float  # before direct, on the held-out samples
+    held_out: int  # samples that measured it and did nothing else; 0 where those it learnt from did
+    chosen_by: int  # samples that chose among fits and iterates; 0 where those it learnt from did
+    choosing_psnr: float  # on these, which flatters
+    training_psnr: float  # on those it was learnt from; NaN where it was not measured
+    initial_psnr: float  # before direct, on the samples that chose
     start: str  # what direct started from
     iterations: int
     calls: int  # of the model, in single samples, those for its own samples included
@@ -36,8 +38,8 @@ class Result:
     note: str  # what a reader should know, or empty
 
     def __str__(self) -> str:
-        measured = (f"{self.held_out} held-out samples" if self.held_out else
-                    "what it was learnt from")
+        measured = (f"{self.held_out} held-out sample{'s' * (self.held_out > 1)}"
+                    if self.held_out else "what it was learnt from")
         text = (f"{self.solver.nfe} evaluations reach {self.psnr:.2f} +- {self.psnr_error:.2f} dB "
                 f"on {measured}, in {self.calls:,} calls of the model ({self.reference_calls:,} for "
                 f"its own samples) and {self.seconds:.1f} s")
@@ -115,13 +117,13 @@ def checked_nfe(nfe: Any) -> int:
     return int(nfe)
 
 
-_COLUMNS = ("evaluations", "PSNR, dB", "held out", "start, dB", "calls",
+_COLUMNS = ("evaluations", "PSNR, dB", "held out", "gained on its start, dB", "calls",
             "of them for its own samples", "seconds", "ended")
 
 
 def _row(result: Result) -> List[str]:
     return [str(result.solver.nfe), f"{result.psnr:.2f} +- {result.psnr_error:.2f}",
-            str(result.held_out), f"{result.initial_psnr:.2f}",
+            str(result.held_out), f"{result.choosing_psnr - result.initial_psnr:.2f}",
             f"{result.calls:,}", f"{result.reference_calls:,}", f"{result.seconds:.1f}",
             result.ending]
 

@@ -7,9 +7,12 @@
 #include <utility>
 #include <vector>
 
+#include "bespoke/base/mean.h"
+#include "bespoke/base/psnr.h"
 #include "bespoke/distill/call_plan.h"
 #include "bespoke/distill/distill.h"
 #include "bespoke/distill/plain_features.h"
+#include "bespoke/solver/translation.h"
 #include "bindings.h"
 #include "sampling.h"
 
@@ -182,6 +185,24 @@ py::dict distill_samples(const SamplesHandle& training, const SamplesHandle& val
   }
 }
 
+// The mean PSNR of a solver on samples and its standard error; NaN where it diverges on one.
+std::pair<double, double> measure(const SamplesHandle& handle, const NsSolver& solver,
+                                  double peak) {
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  const Watch watch(*handle.field.questions);
+  const Samples& samples = *handle.samples;
+  try {
+    Counts counts;
+    const auto errors = samples.log_errors(
+        samples.coordinates() ? to_canonical(solver, *samples.coordinates()) : solver,
+        first_samples(samples), &counts);
+    return {psnr_of_loss(detail::mean(errors), peak), psnr_error(errors)};
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::diverged) return {kNone, kNone};
+    throw;
+  }
+}
+
 }  // namespace
 
 void bind_distillation(py::module_& module) {
@@ -204,6 +225,7 @@ void bind_distillation(py::module_& module) {
       },
       py::arg("calls"), py::arg("run"), py::arg("evaluation"), py::arg("samples"),
       py::arg("holds_out"));
+  module.def("measure", &measure, py::arg("samples"), py::arg("solver"), py::arg("peak"));
   module.def("distill", &distill_samples, py::arg("training"), py::arg("validation"),
              py::arg("options"), py::arg("on_progress"), py::arg("on_start"),
              py::arg("on_iteration"));

@@ -88,8 +88,9 @@ std::vector<NamedSolver> ranked(const std::vector<NamedSolver>& solvers,
 
 }  // namespace
 
-std::vector<NamedSolver> catalogue_contenders(int nfe, const FieldDescription& field,
-                                              double data_deviation) {
+std::vector<NamedSolver> catalogue_contenders(
+    int nfe, const FieldDescription& field, double data_deviation,
+    const std::function<bool(const SolverName&)>& wanted) {
   std::vector<std::string> coordinates = {""};
   if (field.schedule->name() != kStraightest) coordinates.push_back(kStraightest);
   std::set<std::vector<int64_t>> seen;
@@ -99,6 +100,7 @@ std::vector<NamedSolver> catalogue_contenders(int nfe, const FieldDescription& f
     for (const auto& grid : all_grids(nfe, *field.schedule, data_deviation)) {
       for (const auto& schedule : coordinates) {
         const SolverName name = {"", entry.name, grid, schedule};
+        if (wanted && !wanted(name)) continue;
         const NsSolver solver = resolve_solver(name, nfe, field).at();
         if (seen.insert(rounded_coefficients(solver)).second) {
           contenders.push_back({to_string(name), solver});

@@ -18,6 +18,9 @@ namespace {
 constexpr int64_t kFewestRuns = 2;
 // What a sample is reckoned to cost beyond its reference: fits on some times and measurements.
 constexpr int64_t kUsualRuns = 8;
+// Where calls are many, a part of them makes samples more exact: what the usual evaluations draw of
+// a model that is rough in t, or clips, may be further from the truth than a solver found by them.
+constexpr int64_t kReferencePart = 6, kFineEvaluations = 120;
 // Below so many samples' cost those held out would tell less than the fits they would take the
 // place of.
 constexpr double kWorthHoldingOut = 30;
@@ -51,8 +54,9 @@ CallPlan plan_calls(const CallBudget& budget) {
   }
   const int64_t drawn = plan.samples + plan.held_out;
   const int64_t left = budget.calls - kFewestRuns * drawn * budget.run;
-  plan.evaluations =
-      std::clamp(left / (drawn * budget.evaluation), kFewestEvaluations, kUsualEvaluations);
+  const int64_t all = drawn * budget.evaluation;
+  const int64_t more = std::min(kFineEvaluations, budget.calls / kReferencePart / all);
+  plan.evaluations = std::clamp(left / all, kFewestEvaluations, std::max(kUsualEvaluations, more));
   return plan;
 }
 

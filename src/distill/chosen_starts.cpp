@@ -1,10 +1,8 @@
 #include "chosen_starts.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "bespoke/base/error.h"
-#include "bespoke/base/mean.h"
 #include "bespoke/base/text.h"
 #include "bespoke/distill/screen.h"
 #include "bespoke/distill/starts.h"
@@ -15,21 +13,19 @@ namespace {
 
 class StartChoice {
  public:
-  StartChoice(const Samples& training, const Samples& validation, const Family& family,
-              const DistillOptions& options, size_t finalists, Counts* counts, Counts* measured)
+  StartChoice(const Samples& training, const Family& family, const DistillOptions& options,
+              size_t finalists, Counts* counts)
       : training_(training),
-        validation_(validation),
         family_(family),
         options_(options),
         finalists_(finalists),
-        counts_(counts),
-        measured_(measured) {}
+        counts_(counts) {}
 
   std::vector<NamedSolver> choose() const {
     if (!options_.starts.empty()) return options_.starts;
     const bool published = options_.method == Method::adam || !family_.is_bns();
     if (published) return plain();
-    if (training_.trajectories() > 0) return {fitted()};
+    if (training_.trajectories() > 0) return fitted();
     if (options_.method == Method::fit) {
       throw bad_input("the fit needs the true trajectories of its samples, which these lack");
     }
@@ -51,13 +47,13 @@ class StartChoice {
     return list;
   }
 
-  NamedSolver fitted() const {
+  std::vector<NamedSolver> fitted() const {
     const auto report = [&](double done) {
       if (options_.on_progress) options_.on_progress("fitting", done);
     };
     const std::vector<FoundFit> fits = search_fits(
         training_, family_, schedule(), fit_search_options(options_), finalists_, counts_, report);
-    return best_measured({fits.begin(), fits.end()});
+    return {fits.begin(), fits.end()};
   }
 
   // The nearest of the catalogue on any of the automatic grids.
@@ -102,31 +98,11 @@ class StartChoice {
     return candidates[nearest_solver(training_, solvers, samples, counts_, report)];
   }
 
-  // As they are, on all validation samples; the first where none is finite there.
-  NamedSolver best_measured(const std::vector<NamedSolver>& candidates) const {
-    double least = std::numeric_limits<double>::infinity();
-    size_t best = 0;
-    for (size_t k = 0; k < candidates.size() && candidates.size() > 1; ++k) {
-      try {
-        const double loss = mean(
-            validation_.log_errors(candidates[k].solver, first_samples(validation_), measured_));
-        if (!(loss < least)) continue;
-        least = loss;
-        best = k;
-      } catch (const Error& error) {
-        if (error.kind() != ErrorKind::diverged) throw;
-      }
-    }
-    return candidates[best];
-  }
-
   const Samples& training_;
-  const Samples& validation_;
   const Family& family_;
   const DistillOptions& options_;
   size_t finalists_;
   Counts* counts_;
-  Counts* measured_;
 };
 
 }  // namespace
@@ -137,10 +113,10 @@ FitSearchOptions fit_search_options(const DistillOptions& options) {
   return search;
 }
 
-std::vector<NamedSolver> chosen_starts(const Samples& training, const Samples& validation,
-                                       const Family& family, const DistillOptions& options,
-                                       size_t finalists, Counts* counts, Counts* measured) {
-  return StartChoice(training, validation, family, options, finalists, counts, measured).choose();
+std::vector<NamedSolver> chosen_starts(const Samples& training, const Family& family,
+                                       const DistillOptions& options, size_t finalists,
+                                       Counts* counts) {
+  return StartChoice(training, family, options, finalists, counts).choose();
 }
 
 }  // namespace bespoke::detail

@@ -54,17 +54,16 @@ class Distillation {
 
   DistillSummary run() {
     if (state_.chosen < 0) {
-      if (try_starts() == Verdict::stop) return summary(best_start(), Ending::stopped);
+      if (try_starts() == Verdict::stop) return summary(best_found(), Ending::stopped);
       state_.chosen = static_cast<int64_t>(best_start());
     }
-    const auto chosen = static_cast<size_t>(state_.chosen);
     if (!state_.match) {
-      const Ending ending = advance(chosen, iterations());
+      const Ending ending = advance_while_calls_are_left();
       const bool broke_off = ending == Ending::stopped || ending == Ending::diverged;
-      if (broke_off || !matching_) return summary(chosen, ending);
-      begin_matching(state_.starts[chosen]);
+      if (broke_off || !matching_) return summary(best_found(), ending);
+      begin_matching(state_.starts[best_found()]);
     }
-    return summary(chosen, match_statistics(chosen));
+    return summary(best_found(), match_statistics(best_found()));
   }
 
  private:
@@ -92,9 +91,8 @@ class Distillation {
     state_.method = options_.method;
     state_.seed = options_.seed;
     const size_t finalists = affordable_finalists();
-    for (const auto& [name, solver] :
-         chosen_starts(training_, validation_, *family_, with_limited_fits(finalists), finalists,
-                       &state_.screening, &state_.validation)) {
+    for (const auto& [name, solver] : chosen_starts(
+             training_, *family_, with_limited_fits(finalists), finalists, &state_.screening)) {
       check_measurement();
       StartState start;
       start.name = name;
@@ -110,7 +108,16 @@ class Distillation {
         start.message = error.what();
       }
       state_.starts.push_back(start);
-      if (options_.on_start) options_.on_start(start, state_.screening, family_->shape());
+    }
+    // Fits are told apart by this measurement already.
+    const bool are_fits =
+        options_.starts.empty() && options_.method != Method::adam && family_->is_bns();
+    if (are_fits) state_.chosen = static_cast<int64_t>(best_start());
+    for (const StartState& start : state_.starts) {
+      const bool goes_on = !are_fits || &start == &state_.starts[best_start()];
+      if (goes_on && options_.on_start) {
+        options_.on_start(start, state_.screening, family_->shape());
+      }
     }
   }
 
@@ -191,6 +198,28 @@ class Distillation {
       if (advance(k, until) == Ending::stopped) return Verdict::stop;
     }
     return Verdict::go_on;
+  }
+
+  // The chosen start until it gains nothing more, and then the other fits, best first, while calls
+  // are left to spend: each may end in a valley of its own.
+  Ending advance_while_calls_are_left() {
+    while (true) {
+      const Ending ending = advance(static_cast<size_t>(state_.chosen), iterations());
+      const std::optional<size_t> other = untried_start();
+      if (ending != Ending::converged || !budget_.is_limited() || !other) return ending;
+      state_.chosen = static_cast<int64_t>(*other);
+    }
+  }
+
+  // The best of the fits that was not iterated yet and can be.
+  std::optional<size_t> untried_start() const {
+    std::optional<size_t> best;
+    for (size_t k = 0; k < state_.starts.size(); ++k) {
+      const StartState& start = state_.starts[k];
+      if (start.iteration > 0 || start.diverged || !can_afford(start)) continue;
+      if (!best || start.best_psnr > state_.starts[*best].best_psnr) best = k;
+    }
+    return best;
   }
 
   // Iterates one start until it has done `until` iterations or ends before.
@@ -312,6 +341,15 @@ class Distillation {
       if (error.kind() != ErrorKind::diverged) throw;
       return std::numeric_limits<double>::quiet_NaN();
     }
+  }
+
+  // The one whose best solver is the best, also where it diverged later.
+  size_t best_found() const {
+    const auto worse = [](const StartState& left, const StartState& right) {
+      return left.best_psnr < right.best_psnr;
+    };
+    return static_cast<size_t>(std::max_element(state_.starts.begin(), state_.starts.end(), worse) -
+                               state_.starts.begin());
   }
 
   // One that diverged cannot go on, and is chosen only where all did.

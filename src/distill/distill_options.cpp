@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "bespoke/base/error.h"
 #include "bespoke/distill/distill.h"
 
@@ -7,6 +9,7 @@ int64_t DistillOptions::most_iterations() const {
   constexpr int64_t kAuto = 24, kDirect = 6, kAdam = 15000;
   if (method == Method::fit) return 0;
   if (iterations > 0) return iterations;
+  if (method == Method::automatic && most_forwards > 0) return std::numeric_limits<int64_t>::max();
   return method == Method::adam ? kAdam : method == Method::direct ? kDirect : kAuto;
 }
 

@@ -49,6 +49,9 @@ constexpr double kClearGain = 1.1, kStandardErrors = 4;
 // The same where no declaration denoises what the card draws. A network that has hardly learnt
 // anything draws such samples under its true card, so they are no evidence.
 constexpr double kClearGainElsewhere = 1.5;
+// A declaration that denoises no worse than the card draws far better if the error on its own
+// samples is below this part of that on the card's.
+constexpr double kFarBetter = 0.5;
 // The gain on the whole that makes a card doubtful: networks denoise alike to within a few per cent
 // under schedules that nearly agree.
 constexpr double kNotableGain = 1.05;
@@ -201,7 +204,7 @@ Pool pool_of_samples(const std::vector<Alternative>& declarations,
 
 // The mean squared error of each sample of a set, denoised from about this level: [count] float64,
 // relative to that of the linear guess m + v / (v + s^2) (y - m) of the same noisy sample y, with
-// s = sigma / alpha and the set's own mean m.
+// s = sigma / alpha and m as far away as the mean of the data.
 torch::Tensor relative_errors(const Model& model, const Pool& pool, int64_t set, double level,
                               int64_t batch) {
   // A schedule may end before the level; then it is the end's.
@@ -210,6 +213,9 @@ torch::Tensor relative_errors(const Model& model, const Pool& pool, int64_t set,
   const double v = pool.variances[static_cast<size_t>(set)];
   const double s = p.sigma / p.alpha;
   const auto mean = pool.set(set).mean(0, true);
+  // A sample is a part of the mean of few, which would make the guess better than it is. As far
+  // from the sample as the mean of all data is, on average:
+  const double apart = std::sqrt(static_cast<double>(pool.count) / (pool.count - 1.0));
   const auto squared = [](const torch::Tensor& difference, const torch::Tensor& mask) {
     return (difference.to(torch::kDouble) * mask).pow(2).flatten(1).mean(1).cpu();
   };
@@ -222,7 +228,8 @@ torch::Tensor relative_errors(const Model& model, const Pool& pool, int64_t set,
     const auto noise = pool.noise.slice(0, begin, end);
     const auto x = p.alpha * data + p.sigma * noise;
     const auto guess = denoise(model, x, t, slice(pool.conditions, begin, end));
-    const auto linear = mean + v / (v + s * s) * (data + s * noise - mean);
+    const auto fair = data + apart * (mean - data);
+    const auto linear = fair + v / (v + s * s) * (data + s * noise - fair);
     const auto own = mask.size(0) == 1 ? mask : mask.slice(0, first, last);
     ratios.push_back(squared(guess - data, own) / squared(linear - data, own));
   });
@@ -333,19 +340,36 @@ CardCheck ranked(const std::vector<Alternative>& declarations, const Pool& pool,
     return pool.set_of[i] >= 0 && cards[i].excess <= kNotableGain * cards[order.front()].excess;
   });
   judge(check, rival == order.end() ? order.front() : *rival, pool, scores);
+  const auto draws_better = [&](const ScoredCard& other) {
+    return other.drew && other.excess <= check.declared.excess &&
+           other.error < kFarBetter * check.declared.error;
+  };
+  const auto better = std::find_if(check.others.begin(), check.others.end(), draws_better);
+  if (better != check.others.end()) {
+    check.draws_better = *better;
+    if (check.verdict == CardVerdict::fits) check.verdict = CardVerdict::doubtful;
+  }
   return check;
 }
 
 // Where 99 % of the values lie.
-void add_range(CardCheck& check, const Pool& pool) {
-  const int64_t set = std::max<int64_t>(pool.set_of.front(), 0);
-  const auto values = std::get<0>(counting(pool.set(set), pool.mask).to(torch::kDouble).sort());
+void add_range(CardCheck& check, const torch::Tensor& own) {
+  const auto values = std::get<0>(own.to(torch::kDouble).sort());
   const auto at = [&](double share) {
     return values[static_cast<int64_t>(share * static_cast<double>(values.numel() - 1))]
         .item<double>();
   };
   check.least = at(0.005);
   check.most = at(0.995);
+}
+
+// The network's error on some samples, read as the card has it, to a linear guess's.
+double error_on(const NetworkPtr& network, const ModelCard& card, const torch::Tensor& samples,
+                const CardCheckOptions& options) {
+  Pool pool;
+  complete(pool, {samples}, options);
+  const torch::Tensor logs = log_errors(*network_model(network, card), pool, options.batch);
+  return std::exp(logs.mean().item<double>());
 }
 
 // Clips what the card does not, and looks at what becomes of it. Sets of other declarations tell
@@ -357,11 +381,30 @@ ClipTrial try_clip(const NetworkPtr& network, const ModelCard& card, const torch
   const torch::Tensor samples =
       draw(network_model(network, clipped), noise, options.batch, options.conditions);
   if (!samples.defined()) return {0, std::numeric_limits<double>::infinity(), 0};
-  Pool pool;
-  complete(pool, {samples}, options);
-  const torch::Tensor logs = log_errors(*network_model(network, card), pool, options.batch);
-  const double clipped_error = std::exp(logs.mean().item<double>());
-  return {counting(samples, pool.mask).std().item<double>(), clipped_error, error / clipped_error};
+  const double clipped_error = error_on(network, card, samples, options);
+  return {counting(samples, options.mask).std().item<double>(), clipped_error,
+          error / clipped_error};
+}
+
+constexpr double kManyOutside = 0.05;
+
+// A look at the card's own samples alone: those that leave the range for want of a clip say nothing
+// of the other keys, and a tournament of such samples takes long.
+CardCheck first_look(const NetworkPtr& network, const ModelCard& card, const torch::Tensor& noise,
+                     const CardCheckOptions& options) {
+  CardCheck check;
+  check.declared = {"", card, 0, 1, 0, 0};
+  const torch::Tensor samples =
+      draw(network_model(network, card), noise, options.batch, options.conditions);
+  if (!samples.defined()) return check;
+  const auto own = counting(samples, options.mask);
+  check.declared.deviation = own.std().item<double>();
+  check.declared.outside = fraction_outside(own, card.least, card.most);
+  if (check.declared.outside <= kManyOutside) return check;
+  check.declared.error = error_on(network, card, samples, options);
+  check.clip = try_clip(network, card, noise, check.declared.error, options);
+  add_range(check, own);
+  return check;
 }
 
 }  // namespace
@@ -374,6 +417,13 @@ CardCheck check_card(const NetworkPtr& network, const ModelCard& card,
   const torch::Device device = network_device(*network);
   const auto noise = normal_noise(options.seed, 0, options.count, models.front()->sample_shape())
                          .to(device, torch::kFloat);
+  const bool real = options.data.defined();
+  std::optional<ClipTrial> clip;
+  if (!real && !card.clip) {
+    CardCheck look = first_look(network, card, noise, options);
+    if (only_lacks_clip(look)) return look;
+    clip = look.clip;
+  }
   for (auto& other : single_changes(card)) {
     const ModelPtr model = network_model(network, other.card);
     if (!can_be_called(*model, noise, options.conditions)) continue;
@@ -385,7 +435,6 @@ CardCheck check_card(const NetworkPtr& network, const ModelCard& card,
       if (options.on_progress) options.on_progress(from + (to - from) * done);
     };
   };
-  const bool real = options.data.defined();
   const double drawn = real ? 0 : 0.2;
   const Pool pool =
       real ? pool_of_data(options.data.to(device, torch::kFloat), models.size(), options)
@@ -397,12 +446,20 @@ CardCheck check_card(const NetworkPtr& network, const ModelCard& card,
   }
   const Scores scores = play(models, pool, options.batch, part(drawn, 1));
   CardCheck check = ranked(declarations, pool, scores);
-  add_range(check, pool);
-  constexpr double kManyOutside = 0.05;
-  if (!real && !card.clip && check.declared.outside > kManyOutside) {
-    check.clip = try_clip(network, card, noise, check.declared.error, options);
-  }
+  const int64_t own = std::max<int64_t>(pool.set_of.front(), 0);
+  add_range(check, counting(pool.set(own), pool.mask));
+  check.clip = clip;
   return check;
+}
+
+bool needs_clip(const CardCheck& check) {
+  constexpr double kNoWorse = 0.98;
+  return check.clip && check.clip->error < 1 && check.clip->gain > kNoWorse;
+}
+
+bool only_lacks_clip(const CardCheck& check) {
+  constexpr double kMuchSmaller = 0.7;
+  return needs_clip(check) && check.clip->deviation < kMuchSmaller * check.declared.deviation;
 }
 
 std::vector<std::string> like_the_card(const CardCheck& check) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <limits>
 
 #include "bespoke/base/batches.h"
@@ -329,6 +330,17 @@ int count_model_calls(const NsSolver& solver, const GuidanceWeight& guidance) {
   return calls;
 }
 
+// Of the mean of the errors' logarithms, in decibels, over `powers` where there are any; NaN where a
+// sample is exact, and there is no mean that it could be the error of.
+double standard_error_of(const std::vector<double>& errors,
+                         const std::vector<double>& powers = {}) {
+  std::vector<double> logs;
+  for (size_t i = 0; i < errors.size(); ++i) {
+    logs.push_back(std::log(errors[i] / (powers.empty() ? 1 : powers[i])));
+  }
+  return psnr_error(logs);
+}
+
 // Which bin each sample's own weight is in.
 std::vector<size_t> bins_of_samples(const std::vector<GuidanceRange>& bins,
                                     const Conditions& conditions) {
@@ -353,8 +365,10 @@ void add_psnr_by_guidance(const std::vector<Record>& records, const Conditions& 
       errors[places[i]].push_back(records[k].errors[i]);
     }
     for (const auto& some : errors) {
-      result.rows[k].psnr_by_guidance.push_back(
-          some.empty() ? std::numeric_limits<double>::quiet_NaN() : mean_psnr(some, options.peak));
+      constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+      const bool none = some.empty();
+      result.rows[k].psnr_by_guidance.push_back(none ? kNan : mean_psnr(some, options.peak));
+      result.rows[k].psnr_by_guidance_errors.push_back(none ? kNan : standard_error_of(some));
     }
   }
 }
@@ -368,16 +382,22 @@ ComparisonRow summarise(const NamedSolver& contender, const Record& record, cons
   row.model_calls = count_model_calls(contender.solver, options.guidance);
   row.guides_itself = contender.solver.guides_itself();
   row.diverged = record.diverged;
-  row.psnr = row.snr = row.mse_low = row.mse_median = row.mse_high = row.seconds = kNan;
+  row.psnr = row.psnr_error = row.snr = row.mse_low = row.mse_median = row.mse_high = row.seconds =
+      kNan;
   if (record.diverged) return row;
   row.psnr = mean_psnr(record.errors, options.peak);
+  row.psnr_error = standard_error_of(record.errors);
   if (measures_decoded(options)) {
     row.latent_psnr = mean_psnr(record.latent_errors, options.latent_peak);
+    row.latent_psnr_error = standard_error_of(record.latent_errors);
   }
   row.snr = mean_snr(record.errors, truth.powers);
+  row.snr_error = standard_error_of(record.errors, truth.powers);
   if (options.snr_of_both) {
     row.latent_snr = mean_snr(record.both.latent, truth.both.latent);
     row.decoded_snr = mean_snr(record.both.decoded, truth.both.decoded);
+    row.latent_snr_error = standard_error_of(record.both.latent, truth.both.latent);
+    row.decoded_snr_error = standard_error_of(record.both.decoded, truth.both.decoded);
   }
   row.joint_flux = record.flux.value();
   row.mse_low = quantile(record.errors, 0.05);

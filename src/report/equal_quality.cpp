@@ -26,6 +26,31 @@ CostNeeded cost_needed(std::vector<std::pair<int, double>> points, double psnr) 
   return {Kind::more_than, double(points.back().first)};
 }
 
+CostNeeded search_cost(int first, int most, double psnr,
+                       const std::function<double(int)>& psnr_at) {
+  std::vector<std::pair<int, double>> points;
+  const auto reached_at = [&](int cost) {
+    points.emplace_back(cost, psnr_at(cost));
+    return points.back().second >= psnr;
+  };
+  int low = first, high = first;
+  bool reached = reached_at(first);
+  while (!reached && high < most) {
+    low = high;
+    high = std::min(2 * high, most);
+    reached = reached_at(high);
+  }
+  while (reached && high - low > std::max(1, high / 4)) {
+    const int middle = (low + high) / 2;
+    (reached_at(middle) ? high : low) = middle;
+  }
+  // Above the least cost that reached it nothing needs to be known, and might mislead.
+  points.erase(std::remove_if(points.begin(), points.end(),
+                              [&](const auto& point) { return point.first > high; }),
+               points.end());
+  return cost_needed(points, psnr);
+}
+
 std::string to_string(const CostNeeded& needed) {
   switch (needed.kind) {
     case CostNeeded::Kind::interpolated:

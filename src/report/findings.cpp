@@ -29,6 +29,10 @@ std::vector<std::string> names_of(const Report& report, bool distilled) {
   return names;
 }
 
+bool is_featured(const ReportRow& row, const Report& report) {
+  return row.solver == report.featured_solver && row.cost == report.featured_cost;
+}
+
 // A solver known to get there comes before one of which only a bound is known.
 bool needs_less(const BaselineNeed& left, const BaselineNeed& right) {
   const auto key = [](const BaselineNeed& need) {
@@ -40,10 +44,11 @@ bool needs_less(const BaselineNeed& left, const BaselineNeed& right) {
 }  // namespace
 
 const BaselineNeed* Finding::rival() const {
-  const BaselineNeed* least = nullptr;
+  const BaselineNeed* least = catalogue ? &*catalogue : nullptr;
   for (const auto* some : {&needs, &needs_of_distilled}) {
     for (const auto& need : *some) {
       if (need.needed.kind == CostNeeded::Kind::never) continue;
+      if (catalogue && need.needed.kind == CostNeeded::Kind::more_than) continue;
       if (least == nullptr || needs_less(need, *least)) least = &need;
     }
   }
@@ -57,6 +62,11 @@ double Finding::saving() const {
 
 std::string counted(int cost, const Report& report) {
   return fmt::format("{} {}{}", cost, report.unit, cost == 1 ? "" : "s");
+}
+
+std::string decibels(const ReportRow& row) {
+  if (!(row.psnr_error > 0)) return fmt::format("{:.1f} dB", row.psnr);
+  return fmt::format("{:.1f} ± {:.1f} dB", row.psnr, row.psnr_error);
 }
 
 std::optional<double> measured_psnr(const Report& report, const ReportSamples& samples) {
@@ -73,7 +83,11 @@ std::vector<Finding> findings(const Report& report) {
   std::vector<Finding> list;
   for (const auto& row : report.rows) {
     if (!row.distilled || !std::isfinite(row.psnr)) continue;
-    Finding finding{row, {}, {}};
+    Finding finding{row, {}, {}, {}};
+    if (report.catalogue && is_featured(row, report)) {
+      finding.catalogue = {"the best of the catalogue (" + report.catalogue->solver + ")",
+                           report.catalogue->needed};
+    }
     const auto need_of = [&](const std::string& name) {
       return BaselineNeed{name, cost_needed(quality_points(report, name), row.psnr)};
     };
@@ -89,8 +103,7 @@ std::vector<Finding> findings(const Report& report) {
 const Finding* featured(const std::vector<Finding>& findings, const Report& report) {
   const Finding* best = nullptr;
   for (const auto& finding : findings) {
-    const ReportRow& row = finding.row;
-    if (row.solver == report.featured_solver && row.cost == report.featured_cost) return &finding;
+    if (is_featured(finding.row, report)) return &finding;
     if (best == nullptr || finding.saving() > best->saving()) best = &finding;
   }
   return best;

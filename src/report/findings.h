@@ -20,9 +20,10 @@ struct Finding {
   ReportRow row;
   std::vector<BaselineNeed> needs;
   std::vector<BaselineNeed> needs_of_distilled;  // of the other distilled solvers
+  std::optional<BaselineNeed> catalogue;         // of its best; of the featured finding alone
 
   // The other solver, distilled or not, that needs fewest evaluations; none where none came to an
-  // end.
+  // end. Where none measured gets there, the catalogue's best, whose bound is the highest.
   const BaselineNeed* rival() const;
   // Its evaluations over the distilled solver's own; 0 without a rival.
   double saving() const;
@@ -34,10 +35,13 @@ std::vector<Finding> findings(const Report& report);
 // The finding of the headline: the report's featured solver, or else the greatest saving.
 const Finding* featured(const std::vector<Finding>& findings, const Report& report);
 
-// The PSNR of the row with the samples' name and evaluations; none where it was not measured.
 // "8 evaluations", in the report's unit.
 std::string counted(int cost, const Report& report);
 
+// "47.4 ± 0.3 dB", or without an error where none is known.
+std::string decibels(const ReportRow& row);
+
+// The PSNR of the row with the samples' name and evaluations; none where it was not measured.
 std::optional<double> measured_psnr(const Report& report, const ReportSamples& samples);
 
 // The solver names of rows that are not distilled, each once.

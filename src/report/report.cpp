@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "bespoke/base/base64.h"
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
 #include "bespoke/base/text.h"
@@ -85,27 +86,29 @@ std::string provenance_html(const Report& report) {
 std::string render_html(const Report& report) {
   const auto found = findings(report);
   const Finding* best = featured(found, report);
-  return fill_template(page_html(), {{"model", escape_html(report.model)},
-                                     {"date", escape_html(report.date)},
-                                     {"of", escape_html(report.of)},
-                                     {"peak", fmt::format("{:g}", report.peak)},
-                                     {"reference", reference_clause(report)},
-                                     {"unit", report.unit},
-                                     {"Unit", capitalised(report.unit)},
-                                     {"headline", headline_html(report, best)},
-                                     {"tiles", tiles_html(report, best)},
-                                     {"figures_table", figures_table_html(report)},
-                                     {"equal_table", equal_table_html(report, found)},
-                                     {"frechet_charts", frechet_charts_html(report)},
-                                     {"gallery", gallery_html(report)},
-                                     {"solvers", solvers_html(report)},
-                                     {"training", present(!report.training.empty())},
-                                     {"commands", commands_html(report)},
-                                     {"provenance", provenance_html(report)},
-                                     {"data", escape_script_json(report_data(report, found, best))},
-                                     {"css", std::string(page_css())},
-                                     {"js", std::string(page_js())},
-                                     {"charts", std::string(page_chart_js())}});
+  return fill_template(page_html(),
+                       {{"model", escape_html(report.model)},
+                        {"date", escape_html(report.date)},
+                        {"of", escape_html(report.of)},
+                        {"peak", fmt::format("{:g}", report.peak)},
+                        {"reference", reference_clause(report)},
+                        {"unit", report.unit},
+                        {"Unit", capitalised(report.unit)},
+                        {"headline", headline_html(report, best)},
+                        {"tiles", tiles_html(report, best)},
+                        {"figures_table", figures_table_html(report)},
+                        {"figures_csv", detail::data_uri("text/csv", figures_csv(report))},
+                        {"equal_table", equal_table_html(report, found)},
+                        {"frechet_charts", frechet_charts_html(report)},
+                        {"gallery", gallery_html(report)},
+                        {"solvers", solvers_html(report)},
+                        {"training", present(!report.training.empty())},
+                        {"commands", commands_html(report)},
+                        {"provenance", provenance_html(report)},
+                        {"data", escape_script_json(report_data(report, found, best))},
+                        {"css", std::string(page_css())},
+                        {"js", std::string(page_js())},
+                        {"charts", std::string(page_chart_js())}});
 }
 
 void write_report(const std::filesystem::path& path, const std::string& html, bool overwrite) {

@@ -22,7 +22,8 @@ json row_json(const ReportRow& row) {
           {"frechet_reference", optional_number(row.frechet_reference)},
           {"frechet_real", optional_number(row.frechet_real)},
           {"agreement", optional_number(row.agreement)},
-          {"distilled", row.distilled}};
+          {"distilled", row.distilled},
+          {"psnr_error", row.psnr_error}};
 }
 
 const char* kind_name(CostNeeded::Kind kind) {
@@ -41,7 +42,10 @@ const char* kind_name(CostNeeded::Kind kind) {
 
 json finding_json(const Finding& finding) {
   json needed = json::array();
-  for (const auto& need : finding.needs) {
+  std::vector<BaselineNeed> needs = finding.needs;
+  // Its name is too long for a label, and is in the headline.
+  if (finding.catalogue) needs.push_back({"best of the catalogue", finding.catalogue->needed});
+  for (const auto& need : needs) {
     needed.push_back({{"solver", need.solver},
                       {"cost", need.needed.cost},
                       {"kind", kind_name(need.needed.kind)},

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <optional>
+#include <set>
 
 #include "bespoke/base/base64.h"
 #include "bespoke/base/error.h"
@@ -54,14 +56,36 @@ std::string maker_of(const ReportSamples& samples, const Report& report) {
   return samples.cost == 0 ? name : name + " with " + counted(samples.cost, report);
 }
 
+// Whether a row is seen before anybody moves the slider.
+bool is_shown(const ReportSamples& samples, const Report& report) {
+  const int shown = report.gallery.shown_cost;
+  return samples.cost == 0 || shown == 0 || samples.cost == shown;
+}
+
 // A row: who made it, and what.
 std::string strip(const ReportSamples& samples, const Report& report, const std::string& content) {
   const char* kind = samples.cost == 0 ? " reference" : samples.distilled ? " distilled" : "";
   const std::string detail = samples.cost == 0
                                  ? "what is reproduced"
                                  : counted(samples.cost, report) + quality_of(samples, report);
-  return fmt::format("<div class=\"strip{}\"><p><b>{}</b><br><small>{}</small></p>{}</div>\n", kind,
-                     escape_html(samples.solver), detail, content);
+  return fmt::format(
+      "<div class=\"strip{}\" data-cost=\"{}\"{}><p><b>{}</b><br><small>{}</small></p>{}</div>\n",
+      kind, samples.cost, is_shown(samples, report) ? "" : " hidden", escape_html(samples.solver),
+      detail, content);
+}
+
+// Chooses among the costs there are samples of; the page's script shows it where it works.
+std::string cost_slider(const Report& report) {
+  std::set<int> costs;
+  for (const auto& samples : report.gallery.others) costs.insert(samples.cost);
+  const int shown = report.gallery.shown_cost;
+  if (costs.size() < 2 || costs.count(shown) == 0) return "";
+  return fmt::format(
+      "<p class=\"chooser\" id=\"cost-chooser\" hidden><label for=\"cost\">{0}s</label> "
+      "<input type=\"range\" id=\"cost\" min=\"0\" max=\"{1}\" value=\"{2}\" data-costs=\"{3}\"> "
+      "<output for=\"cost\">{4}</output></p>\n",
+      report.unit, costs.size() - 1, std::distance(costs.begin(), costs.find(shown)),
+      fmt::join(costs, ","), shown);
 }
 
 std::string image_html(const torch::Tensor& bytes, const char* kind, const std::string& alt) {
@@ -100,10 +124,32 @@ std::string images_html(const ReportSamples& samples, const Report& report) {
   std::string html = images_begin(values.size(0));
   for (int64_t i = 0; i < values.size(0); ++i) {
     const std::string whose = whose_image(samples, report, i);
+    // One stop of the Tab key for a row; arrows move inside it.
+    html += fmt::format("<button type=\"button\" class=\"zoom\" tabindex=\"{}\">", i == 0 ? 0 : -1);
     html += image_html(shown[i], "sample", whose);
     if (samples.cost != 0) html += image_html(errors[i], "error", "Error map of " + whose);
+    html += "</button>";
   }
   return html + "</div>";
+}
+
+// What shows one image large.
+std::string viewer_html(double error_factor) {
+  std::string views;
+  for (const auto& [id, name] : std::vector<std::pair<std::string, std::string>>{
+           {"sample", "Solver"},
+           {"reference", "Reference"},
+           {"flicker", "In turns"},
+           {"difference", fmt::format("Errors × {:g}", error_factor)}}) {
+    views += fmt::format(
+        "<label><input type=\"radio\" name=\"view\" id=\"view-{0}\" value=\"{0}\">{1}</label>", id,
+        name);
+  }
+  return "<dialog id=\"viewer\" aria-labelledby=\"viewer-title\">"
+         "<button type=\"button\" id=\"viewer-close\" aria-label=\"Close\">×</button>"
+         "<p id=\"viewer-title\"></p><img id=\"viewer-image\" alt=\"no image chosen\" src=\"data:,\">"
+         "<fieldset><legend class=\"visually-hidden\">View</legend>" +
+         views + "</fieldset></dialog>\n";
 }
 
 std::string image_gallery(const Report& report) {
@@ -119,11 +165,13 @@ std::string image_gallery(const Report& report) {
   for (const auto& samples : gallery.others) {
     html += strip(samples, report, images_html(samples, report));
   }
-  return html + fmt::format(
-                    "<figcaption>Each column starts from the same noise. Errors are the absolute "
-                    "difference from the reference, {:g} times as bright; black is exact. "
-                    "{}</figcaption>\n</figure>",
-                    gallery.error_factor, escape_html(report.of));
+  html += cost_slider(report);
+  html += fmt::format(
+      "<figcaption>Each column starts from the same noise. Choose an image to see it large, beside "
+      "the reference and in turns with it. Errors are the absolute difference from the reference, "
+      "{:g} times as bright; black is exact. {}</figcaption>\n</figure>",
+      gallery.error_factor, escape_html(report.of));
+  return html + viewer_html(gallery.error_factor);
 }
 
 // What is heard, above what it looks like.
@@ -163,8 +211,9 @@ std::string sound_gallery(const Report& report) {
     }
     html += "</div>\n";
   }
+  html += "</div>" + cost_slider(report);
   return html + fmt::format(
-                    "</div><figcaption>Each group starts from the same noise; {} Hz. {}"
+                    "<figcaption>Each group starts from the same noise; {} Hz. {}"
                     "{}</figcaption></figure>",
                     gallery.sample_rate,
                     gallery.spans.empty() ? "" : "A bar marks what was filled in. ",

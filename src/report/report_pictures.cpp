@@ -65,7 +65,9 @@ ComparisonGrid sample_grid(const Report& report) {
                          to_bytes(samples.values.to(torch::kCPU), gallery.least, gallery.most)});
   };
   add(gallery.reference);
-  for (const auto& samples : gallery.others) add(samples);
+  for (const auto& samples : gallery.others) {
+    if (gallery.shown_cost == 0 || samples.cost == gallery.shown_cost) add(samples);
+  }
   return grid;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "bespoke/base/base64.h"
 #include "largest.h"
 #include "sections.h"
 #include "template.h"
@@ -93,6 +94,15 @@ std::string heat_map_html(const NsSolver& solver) {
   return html + "</tbody></table>";
 }
 
+// The file that the solver is from, whichever of several it is.
+std::string download_html(const ReportSolver& entry) {
+  if (entry.file.empty()) return "";
+  return fmt::format(
+      "<p class=\"downloads\"><a class=\"solver-file\" download=\"bns.solver.json\" href=\"{}\">"
+      "Download the solver (JSON)</a></p>\n",
+      detail::data_uri("application/json", entry.file));
+}
+
 std::string solver_html(const ReportSolver& entry, const Report& report) {
   const std::string name = escape_html(entry.solver);
   const NsSolver& solver = entry.numbers;
@@ -107,13 +117,14 @@ std::string solver_html(const ReportSolver& entry, const Report& report) {
       "to read it.</p>"
       "<figcaption>The coefficients of {0}, a row for each step i: "
       "<span>negative<span class=\"scale\"></span>positive</span>. The colour grows with the root "
-      "of the size; a and b are scaled each on their own{7}.</figcaption></figure>\n</div>\n",
+      "of the size; a and b are scaled each on their own{7}.</figcaption></figure>\n{8}</div>\n",
       name, entry.cost, time_grid_html(solver), solver.start_scale, solver.times.front(),
       heat_map_html(solver), counted(entry.cost, report),
       solver.guides_itself()
           ? ". To the sum come c<sub>ij</sub> d<sub>j</sub>, where d<sub>j</sub> is the difference "
             "between the conditional velocity and the unconditional one"
-          : "");
+          : "",
+      download_html(entry));
 }
 
 }  // namespace

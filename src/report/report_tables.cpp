@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "bespoke/base/text.h"
+#include "bespoke/report/table.h"
 #include "sections.h"
 #include "template.h"
 
@@ -19,6 +20,7 @@ struct FigureColumn {
   std::string what;  // as a hint
   std::string format;
   double (*value)(const ReportRow&);
+  double (*error)(const ReportRow&) = nullptr;  // standard error; null: none is known
 };
 
 constexpr double kNoFigure = std::numeric_limits<double>::quiet_NaN();
@@ -31,7 +33,9 @@ std::vector<FigureColumn> figure_columns(const Report& report) {
   std::vector<FigureColumn> columns = {
       {report.unit == "evaluation" ? "NFE" : report.unit + "s", report.unit + "s a sample",
        "{:.0f}", [](const ReportRow& row) { return double(row.cost); }},
-      {"PSNR, dB", "mean over samples", "{:.2f}", [](const ReportRow& row) { return row.psnr; }},
+      {"PSNR, dB", "mean over samples ± standard error", "{:.2f}",
+       [](const ReportRow& row) { return row.psnr; },
+       [](const ReportRow& row) { return row.psnr_error; }},
       {"SNR, dB", "mean over samples", "{:.2f}", [](const ReportRow& row) { return row.snr; }},
       {"MSE, median", "of the samples' mean squared errors", "{:.2e}",
        [](const ReportRow& row) { return row.mse_median; }}};
@@ -63,8 +67,11 @@ std::string figure_cell(const FigureColumn& column, const ReportRow& row) {
   if (std::isnan(value)) return "<td data-value=\"\">–</td>";
   // Infinite where a solver is exact: sorted as such, by a number that HTML and JavaScript share.
   if (std::isinf(value)) return "<td data-value=\"1e999\">∞</td>";
-  return fmt::format("<td data-value=\"{}\">{}</td>", exact(value),
-                     fmt::format(fmt::runtime(column.format), value));
+  std::string text = fmt::format(fmt::runtime(column.format), value);
+  if (column.error != nullptr && column.error(row) > 0) {
+    text += " ± " + fmt::format(fmt::runtime(column.format), column.error(row));
+  }
+  return fmt::format("<td data-value=\"{}\">{}</td>", exact(value), text);
 }
 
 std::string head_cell(const std::string& title, const std::string& what) {
@@ -77,6 +84,17 @@ std::string need_cell(const CostNeeded& needed, int cost) {
   // A bound says nothing of how many times as many are needed.
   if (needed.kind != CostNeeded::Kind::interpolated) return "<td>" + text + "</td>";
   return fmt::format("<td>{} <small>{:.1f}×</small></td>", text, needed.cost / cost);
+}
+
+// Looked for on behalf of one solver only.
+std::string catalogue_row(const Report& report, const std::vector<Finding>& findings) {
+  if (!report.catalogue) return "";
+  std::string html = "<tr><th scope=\"row\">the best of the catalogue</th>";
+  for (const auto& finding : findings) {
+    html +=
+        finding.catalogue ? need_cell(finding.catalogue->needed, finding.row.cost) : "<td>–</td>";
+  }
+  return html + "</tr>\n";
 }
 
 }  // namespace
@@ -95,6 +113,32 @@ std::string figures_table_html(const Report& report) {
   return html + "</tbody></table>";
 }
 
+std::string figures_csv(const Report& report) {
+  using nlohmann::json;
+  Table table({{"solver"},
+               {report.unit + "s"},
+               {"psnr_db"},
+               {"psnr_error_db"},
+               {"snr_db"},
+               {"mse_median"},
+               {"latent_psnr_db"},
+               {"fd_ref"},
+               {"fd_real"},
+               {"agreement"},
+               {"of"}});
+  const auto number = [](double value) { return std::isfinite(value) ? json(value) : json(); };
+  const auto optional = [&](const std::optional<double>& value) {
+    return number(value.value_or(kNoFigure));
+  };
+  for (const auto& row : report.rows) {
+    table.add_row({row.solver, row.cost, number(row.psnr), number(row.psnr_error), number(row.snr),
+                   number(row.mse_median), optional(row.latent_psnr),
+                   optional(row.frechet_reference), optional(row.frechet_real),
+                   optional(row.agreement), report.of});
+  }
+  return table.render(TableFormat::csv);
+}
+
 std::string equal_table_html(const Report& report, const std::vector<Finding>& findings) {
   const auto names = baseline_names(report);
   if (findings.empty() || names.empty()) return "";
@@ -104,6 +148,7 @@ std::string equal_table_html(const Report& report, const std::vector<Finding>& f
                         escape_html(finding.row.solver), finding.row.cost, finding.row.psnr);
   }
   html += "</tr></thead><tbody>\n";
+  html += catalogue_row(report, findings);
   for (size_t i = 0; i < names.size(); ++i) {
     html += fmt::format("<tr><th scope=\"row\">{}</th>", escape_html(names[i]));
     for (const auto& finding : findings) {

@@ -15,6 +15,8 @@ std::string headline_html(const Report& report, const Finding* best);
 std::string tiles_html(const Report& report, const Finding* best);
 
 std::string figures_table_html(const Report& report);
+// The figures to be downloaded, but for times, which are of a machine.
+std::string figures_csv(const Report& report);
 std::string equal_table_html(const Report& report, const std::vector<Finding>& findings);
 std::string frechet_charts_html(const Report& report);
 std::string solvers_html(const Report& report);

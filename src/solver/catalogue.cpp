@@ -10,6 +10,7 @@
 #include "bespoke/solver/dpm_solver.h"
 #include "bespoke/solver/exponential.h"
 #include "bespoke/solver/grid.h"
+#include "bespoke/solver/lowering.h"
 #include "bespoke/solver/multistep.h"
 #include "bespoke/solver/runge_kutta.h"
 #include "bespoke/solver/unipc.h"
@@ -28,6 +29,12 @@ constexpr char kExponentialRungeKutta[] = "exponential Runge-Kutta";
 constexpr char kExponentialMultistep[] = "exponential multistep";
 constexpr char kScaleTimeRungeKutta[] = "scale-time Runge-Kutta";
 
+// As their papers have them: DPM-Solver and UniPC step evenly in log-SNR, DEIS quadratically in
+// time, DDIM and PNDM evenly in time.
+constexpr char kEvenInTime[] = "uniform-t";
+constexpr char kEvenInLogSnr[] = "uniform-lambda";
+constexpr char kQuadraticInTime[] = "quadratic";
+
 // How evaluations become steps.
 std::function<int(int)> multiples_of(int stages) {
   return [stages](int nfe) { return nfe % stages == 0 ? nfe / stages : 0; };
@@ -44,7 +51,7 @@ CatalogueEntry adams_entry(int order) {
           fmt::format("Adams-Bashforth over {} velocities, variable steps", order),
           order,
           1,
-          "uniform-t",
+          kEvenInTime,
           false,
           one_each,
           [order](const SolverRequest&, const Grid& grid, bool) {
@@ -59,7 +66,7 @@ CatalogueEntry exponential_multistep_entry(std::string name, std::string descrip
           std::move(description),
           order,
           1,
-          "uniform-t",
+          kEvenInLogSnr,
           true,
           one_each,
           [=](const SolverRequest& request, const Grid& grid, bool) {
@@ -77,7 +84,7 @@ CatalogueEntry exponential_runge_kutta_entry(const std::string& base, int order,
                       to_string(form)),
           order,
           tableau.stages(),
-          "uniform-t",
+          kEvenInLogSnr,
           false,
           multiples_of(tableau.stages()),
           [=](const SolverRequest& request, const Grid& grid, bool infinite_at_end) {
@@ -109,7 +116,7 @@ CatalogueEntry dpm_singlestep_entry(int order, Prediction form) {
           dpm_singlestep_description(order, form),
           order,
           order,
-          "uniform-t",
+          kEvenInLogSnr,
           false,
           [order](int nfe) { return static_cast<int>(dpm_singlestep_orders(order, nfe).size()); },
           [=](const SolverRequest& request, const Grid& grid, bool) {
@@ -124,7 +131,7 @@ CatalogueEntry dpm_singlestep_fixed_entry(int order, Prediction form) {
           dpm_singlestep_description(order, form) + ", the same on every step",
           order,
           order,
-          "uniform-t",
+          kEvenInLogSnr,
           false,
           multiples_of(order),
           [=](const SolverRequest& request, const Grid& grid, bool) {
@@ -142,7 +149,7 @@ CatalogueEntry dpm_multistep_entry(int order, Prediction form) {
                       dpm_title(order, form, "M"), to_string(form)),
           2,
           1,
-          "uniform-t",
+          kEvenInLogSnr,
           true,
           one_each,
           [=](const SolverRequest& request, const Grid& grid, bool) {
@@ -158,7 +165,7 @@ CatalogueEntry unipc_entry(int order, UniPcVariant variant) {
           fmt::format("UniPC-{} with B(h) of {}, predictor and corrector on data", order, bh),
           order + 1,
           1,
-          "uniform-t",
+          kEvenInLogSnr,
           true,
           one_each,
           [=](const SolverRequest& request, const Grid& grid, bool) {
@@ -212,6 +219,7 @@ std::vector<CatalogueEntry> make_catalogue() {
   list.push_back(exponential_multistep_entry("ddim", "DDIM: the data prediction held fixed", 1,
                                              data, PolynomialIn::lambda));
   list.back().can_lower_order = false;
+  list.back().default_grid = kEvenInTime;
   for (const auto form : {noise, data}) {
     for (const int order : {2, 3}) list.push_back(dpm_singlestep_entry(order, form));
     for (const int order : {2, 3}) list.push_back(dpm_singlestep_fixed_entry(order, form));
@@ -222,12 +230,14 @@ std::vector<CatalogueEntry> make_catalogue() {
         fmt::format("deis-rho-ab{}", order),
         fmt::format("DEIS: noise as a polynomial in sigma/alpha, order {}", order), order, noise,
         PolynomialIn::rho));
+    list.back().default_grid = kQuadraticInTime;
   }
   for (const int order : {1, 2, 3}) {
     list.push_back(exponential_multistep_entry(
         fmt::format("deis-t-ab{}", order),
         fmt::format("DEIS tAB: noise as a polynomial in t, order {}", order), order, noise,
         PolynomialIn::t));
+    list.back().default_grid = kQuadraticInTime;
   }
   for (const int order : {2, 3}) {
     for (const auto variant : {UniPcVariant::bh1, UniPcVariant::bh2}) {
@@ -236,7 +246,7 @@ std::vector<CatalogueEntry> make_catalogue() {
   }
   list.push_back({"ipndm", kExponentialMultistep,
                   "iPNDM: DDIM on noise extrapolated with the weights of equal steps", 2, 1,
-                  "uniform-t", false, one_each,
+                  kEvenInTime, false, one_each,
                   [](const SolverRequest& request, const Grid& grid, bool) {
                     return ipndm(*request.schedule, grid);
                   }});
@@ -278,7 +288,7 @@ CatalogueEntry runge_kutta_entry(std::string name, std::string description, int 
           std::move(description),
           order,
           tableau.stages(),
-          "uniform-t",
+          kEvenInTime,
           false,
           multiples_of(tableau.stages()),
           [tableau](const SolverRequest&, const Grid& grid, bool infinite_at_end) {
@@ -293,10 +303,17 @@ CatalogueEntry multistep_entry(std::string name, std::string description, int or
           std::move(description),
           order,
           1,
-          "uniform-t",
+          kEvenInTime,
           false,
           one_each,
           [rule](const SolverRequest&, const Grid& grid, bool) { return multistep(rule, grid); }};
+}
+
+std::string CatalogueEntry::grid_for(const Schedule& schedule) const {
+  if (family.rfind("exponential", 0) != 0) return default_grid;
+  if (is_flow(schedule)) return kEvenInTime;
+  const bool only_adds_noise = schedule.alpha(0) == 1 && schedule.alpha(0.5) == 1;
+  return only_adds_noise ? "karras" : default_grid;
 }
 
 std::string CatalogueEntry::taxonomy() const {
@@ -349,7 +366,7 @@ static NsSolver build_solver(const CatalogueEntry& entry, const SolverRequest& r
   }
   const Schedule& schedule = *request.schedule;
   const Grid grid =
-      make_grid(request.grid.empty() ? entry.default_grid : request.grid, steps, schedule);
+      make_grid(request.grid.empty() ? entry.grid_for(schedule) : request.grid, steps, schedule);
   const bool infinite =
       velocity_is_infinite(schedule, grid.back()) || (infinite_at_one && grid.back() == 1);
   return scaled_to_start(entry.build(request, grid, infinite), schedule);
@@ -371,7 +388,7 @@ NsSolver make_solver_via(const CatalogueEntry& entry, const SolverRequest& reque
   there.schedule = std::isinf(end) ? via : part_of(via, 0, via->time_at_lambda(end), false);
   // Where `via` has more noise than the model's schedule, the run starts at the model's own end.
   const double first = there.schedule->time_at_lambda(request.schedule->lambda(0));
-  const std::string& grid = request.grid.empty() ? entry.default_grid : request.grid;
+  const std::string grid = request.grid.empty() ? entry.grid_for(*there.schedule) : request.grid;
   there.grid = first > 0 ? grid_from(grid, first, *there.schedule) : grid;
   const NsSolver solver = build_solver(entry, there, velocity_is_infinite(*request.schedule, 1));
   return scaled_to_start(fold(solver, *schedule_change(request.schedule, there.schedule)),

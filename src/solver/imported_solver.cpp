@@ -45,6 +45,11 @@ void check_count(size_t found, size_t needed, const std::string& what) {
   throw bad_input("{} rows of {}, {} steps need {}", found, what, needed, needed);
 }
 
+void check_scale(const Schedule& schedule, double time) {
+  if (schedule.alpha(time) > 0) return;
+  throw bad_input("states x / alpha are infinite at t = {}, where alpha = 0; begin later", time);
+}
+
 NsSolver scaled_to_its_start(NsSolver solver, const Schedule& schedule) {
   solver.start_scale = schedule.sigma(solver.times.front()) / schedule.sigma(0);
   return solver;
@@ -195,8 +200,8 @@ NsSolver read_imported_solver(const json& object, const FieldDescription& field,
                   1 &&
               given("a") == given("b") && given("c") == given("d"),
           where, "needs one of \"method\", \"weights\", \"a\" with \"b\", and \"c\" with \"d\"");
-  require(!method || given("over") + given("space") + given("start_scale") == 0, where,
-          "\"over\", \"space\" and \"start_scale\" go with coefficients, not with a method");
+  require(!method || given("over") + given("start_scale") == 0, where,
+          "\"over\" and \"start_scale\" go with coefficients, not with a method");
   const Term term = read_term(object, "over", field.prediction, where);
   StateSpace space = StateSpace::path;
   if (object.contains("space")) {
@@ -204,7 +209,8 @@ NsSolver read_imported_solver(const json& object, const FieldDescription& field,
                                            text_value(object["space"], where + ".space"), "space",
                                            where + ".space"));
   }
-  require(!weights || space == StateSpace::path, where, "\"weights\" need no \"space\"");
+  require(canonical || steps || given("network_times") == 1 || space == StateSpace::path, where,
+          "a method and \"weights\" need no \"space\", unless there are \"network_times\"");
   NsSolver solver;
   if (method) {
     solver = on_times(text_value(object["method"], where + ".method"), times, field.schedule);
@@ -221,7 +227,7 @@ NsSolver read_imported_solver(const json& object, const FieldDescription& field,
     const auto told = number_list(object["network_times"], where + ".network_times",
                                   static_cast<size_t>(solver.nfe()));
     solver = with_network_times(solver, told, read_term(object, "held", field.prediction, where),
-                                schedule);
+                                space, schedule);
   }
   solver.validate();
   if (object.contains("nfe")) {
@@ -289,12 +295,9 @@ NsSolver from_steps(const std::vector<double>& times, const std::vector<UpdateRu
   if (times.empty()) throw bad_input("the solver has no times");
   check_count(rules.size(), times.size() - 1, "coefficients");
   const bool flow = is_flow(schedule), scaled = space == StateSpace::sigma && !flow;
+  if (scaled) check_scale(schedule, times[0]);
   // y = x / alpha
   const auto scale = [&](size_t i) { return scaled ? schedule.alpha(times[i]) : 1; };
-  if (scaled && scale(0) == 0) {
-    throw bad_input("states x / alpha are infinite at t = {}, where alpha = 0; begin later",
-                    times[0]);
-  }
   Trace trace(&schedule);
   std::vector<LinearForm> states, terms;  // so far
   LinearForm x = trace.start();
@@ -347,25 +350,33 @@ NsSolver from_weights(const std::vector<double>& times, const Rows& weights, Ter
 }
 
 NsSolver with_network_times(const NsSolver& solver, const std::vector<double>& network_times,
-                            Term held, const Schedule& schedule) {
+                            Term held, StateSpace space, const Schedule& schedule) {
   check_count(network_times.size(), static_cast<size_t>(solver.nfe()), "network times");
   std::vector<double> times = network_times;
   times.push_back(std::max(solver.times.back(), times.back()));
+  const bool flow = is_flow(schedule), scaled = space == StateSpace::sigma && !flow;
+  if (scaled) check_scale(schedule, std::min(solver.times[0], times[0]));
+  // z_i = factor(i) x_i is what the network is given; after the last step it is x_n itself.
+  const auto factor = [&](size_t i) {
+    if (!scaled || i == network_times.size()) return 1.;
+    return schedule.alpha(network_times[i]) / schedule.alpha(solver.times[i]);
+  };
   std::vector<UpdateRule> rules;
-  const bool flow = is_flow(schedule);
   for (size_t i = 0; i < network_times.size(); ++i) {
     UpdateRule rule = {std::vector<double>(i + 1, 0), std::vector<double>(i + 1, 0)};
-    rule.c[0] = solver.a[i];
+    rule.c[0] = solver.a[i] / factor(0);
     for (size_t j = 0; j <= i; ++j) {
       const auto term = term_from_velocity(held, schedule.at(network_times[j]), flow);
       const auto velocity = velocity_from_term(held, schedule.at(solver.times[j]), flow);
-      rule.c[j] += solver.b[i][j] * (velocity.state + velocity.output * term.state);
+      rule.c[j] += solver.b[i][j] * (velocity.state / factor(j) + velocity.output * term.state);
       rule.d[j] = solver.b[i][j] * velocity.output * term.output;
     }
+    for (double& c : rule.c) c *= factor(i + 1);
+    for (double& d : rule.d) d *= factor(i + 1);
     rules.push_back(rule);
   }
   NsSolver told = from_update_rules(times, rules);
-  told.start_scale = solver.start_scale;
+  told.start_scale = factor(0) * solver.start_scale;
   return told;
 }
 

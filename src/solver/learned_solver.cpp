@@ -20,13 +20,16 @@ using nlohmann::json;
 
 // What tells the files of different tools apart.
 constexpr char kTimeDeltas[] = "timedeltas", kTimeSteps[] = "best_t_steps",
-               kAverage[] = "ema/shadow_params/0", kRawWeights[] = "dyweight_weights_raw";
+               kAverage[] = "ema/shadow_params/0", kRawWeights[] = "dyweight_weights_raw",
+               kHybridWeights[] = "hybrid_weights", kTimeScales[] = "t_scale",
+               kSelected[] = "schedule";
 
 // LD3 writes its times into a file of their own too (t_steps.pt).
 constexpr char kLoneTensor[] = "";
 
 const std::vector<std::string>& names_of_tables() {
-  static const std::vector<std::string> names = {kTimeDeltas, kTimeSteps, kAverage, kRawWeights};
+  static const std::vector<std::string> names = {kTimeDeltas, kTimeSteps,     kAverage,
+                                                 kRawWeights, kHybridWeights, kSelected};
   return names;
 }
 
@@ -132,6 +135,35 @@ std::vector<double> flipped(const std::vector<double>& noise_times) {
   return times;
 }
 
+SchedulePtr schedule_of(const LearnedSolverFacts& facts) {
+  return facts.schedule.is_string() ? make_schedule(facts.schedule.get<std::string>())
+                                    : schedule_from_json(facts.schedule);
+}
+
+// Where sigma / alpha is so much; the noise or the data where it never is.
+double time_at_sigma(const Schedule& schedule, double sigma) {
+  if (sigma >= std::exp(-schedule.lambda(0))) return 0;
+  return sigma > 0 ? schedule.time_at_lambda(-std::log(sigma)) : 1;
+}
+
+std::vector<double> times_at_sigmas(const Schedule& schedule, const std::vector<double>& sigmas) {
+  std::vector<double> times;
+  for (const double sigma : sigmas) times.push_back(time_at_sigma(schedule, sigma));
+  return times;
+}
+
+void need_method(const LearnedSolverFacts& facts, const std::string& source) {
+  if (!facts.method.empty()) return;
+  throw bad_input("{} holds times alone; say with --method what to do with them, such as ipndm",
+                  source);
+}
+
+void check_sigmas(const LearnedSolverFacts& facts, size_t steps, const std::string& source) {
+  if (facts.sigmas.size() == steps + 1) return;
+  throw bad_input("{} has {} steps and does not say when; give its {} sigmas with --sigmas", source,
+                  steps, steps + 1);
+}
+
 json with_facts(const LearnedSolverFacts& facts, const std::string& name) {
   return {{"schedule", facts.schedule}, {"prediction", facts.prediction}, {"name", name}};
 }
@@ -187,21 +219,29 @@ json describe_neural_solvers(const NamedTables& tables, const LearnedSolverFacts
   return description;
 }
 
-// The solver's times, and behind them the times that the network is told.
+// The solver's times, and behind them the times that the network is told. Of networks that are told
+// sigma (EDM's), both are sigmas, and it is given x / alpha.
 json describe_ld3(const NumberTable& both, const LearnedSolverFacts& facts,
                   const std::string& source) {
   if (both.shape.size() != 1 || both.values.size() % 2 != 0 || both.values.size() < 4) {
     throw bad_input("{}: its times must be two lists, one behind the other", source);
   }
-  if (facts.method.empty()) {
-    throw bad_input("{} holds times alone; say with --method what to do with them, such as ipndm",
-                    source);
-  }
+  need_method(facts, source);
   const auto middle = both.values.begin() + static_cast<std::ptrdiff_t>(both.values.size() / 2);
   json description = with_facts(facts, "ld3");
   description["method"] = facts.method;
-  description["times"] = flipped({both.values.begin(), middle});
-  description["network_times"] = flipped({middle, both.values.end() - 1});
+  const std::vector<double> own(both.values.begin(), middle);
+  const std::vector<double> told(middle, both.values.end() - 1);
+  const bool of_sigmas = *std::max_element(own.begin(), own.end()) > 1;
+  if (of_sigmas) {
+    const SchedulePtr schedule = schedule_of(facts);
+    description["times"] = times_at_sigmas(*schedule, own);
+    description["network_times"] = times_at_sigmas(*schedule, told);
+    description["space"] = "sigma";
+  } else {
+    description["times"] = flipped(own);
+    description["network_times"] = flipped(told);
+  }
   const bool of_data = facts.method.rfind("dpm++", 0) == 0 || facts.method.rfind("unipc", 0) == 0;
   description["held"] = of_data ? "data" : "noise";
   return description;
@@ -291,9 +331,7 @@ std::vector<double> gas_times(const GasParameters& gas, double end) {
 json describe_gas(const NamedTables& tables, const LearnedSolverFacts& facts,
                   const std::string& source) {
   const GasParameters gas = gas_parameters(tables, source);
-  const SchedulePtr schedule = facts.schedule.is_string()
-                                   ? make_schedule(facts.schedule.get<std::string>())
-                                   : schedule_from_json(facts.schedule);
+  const SchedulePtr schedule = schedule_of(facts);
   const auto times = gas_times(gas, facts.end);
   std::vector<double> network_times;
   json c = json::array(), d = json::array();
@@ -337,10 +375,7 @@ json describe_dyweight(const NamedTables& tables, const LearnedSolverFacts& fact
         "dyweight_t_scales",
         source);
   }
-  if (facts.sigmas.size() != steps + 1) {
-    throw bad_input("{} has {} steps and does not say when; give its {} sigmas with --sigmas",
-                    source, steps, steps + 1);
-  }
+  check_sigmas(facts, steps, source);
   std::vector<double> times;
   json c = json::array(), d = json::array();
   double sigma = facts.sigmas[0];
@@ -362,6 +397,84 @@ json describe_dyweight(const NamedTables& tables, const LearnedSolverFacts& fact
   json description = with_facts(facts, "dyweight");
   description.update(
       {{"times", times}, {"over", "velocity"}, {"c", c}, {"d", d}, {"start_scale", 1}});
+  return description;
+}
+
+// What DyWeight learnt for networks that are told sigma.
+struct PixelDyWeight {
+  size_t steps;
+  const std::vector<double>& weights;  // rows of `steps`
+  const std::vector<double>& scales;   // of what the network is told
+  // Where there is a scale less than steps, the first slope is y / sqrt(1 + sigma^2), for nothing.
+  bool free_step() const { return scales.size() < steps; }
+  double weight(size_t i, size_t j) const { return weights[i * steps + j]; }
+};
+
+PixelDyWeight pixel_dyweight(const NamedTables& tables, const LearnedSolverFacts& facts,
+                             const std::string& source) {
+  const std::vector<double>& weights = find_table(tables, kHybridWeights)->values;
+  const NumberTable* scales = find_table(tables, kTimeScales);
+  const size_t told = scales == nullptr ? 0 : scales->values.size();
+  const size_t steps = told * told == weights.size() ? told : told + 1;
+  if (told == 0 || weights.size() != steps * steps) {
+    throw bad_input("{}: hybrid_weights of n rows and columns need n or n - 1 values of t_scale",
+                    source);
+  }
+  check_sigmas(facts, steps, source);
+  return {steps, weights, scales->values};
+}
+
+// y += (sigma' - sigma) sum_j w_j d_j with d = (y - D) / sigma, on y = x / alpha, where sigma moves
+// by the sum of the weights alone and the network is told it times a scale.
+json describe_pixel_dyweight(const NamedTables& tables, const LearnedSolverFacts& facts,
+                             const std::string& source) {
+  const PixelDyWeight learnt = pixel_dyweight(tables, facts, source);
+  const SchedulePtr schedule = schedule_of(facts);
+  double sigma = facts.sigmas[0], start = sigma, free_slope = 0;  // of standard normal noise
+  std::vector<double> times, sigmas;
+  json c = json::array(), d = json::array();
+  for (size_t i = 0; i < learnt.steps; ++i) {
+    const double step = facts.sigmas[i + 1] - sigma;
+    double sum = 0;
+    for (size_t j = 0; j <= i; ++j) sum += learnt.weight(i, j);
+    if (learnt.free_step() && i == 0) {
+      free_slope = start / std::sqrt(1 + sigma * sigma);
+      start += step * sum * free_slope;
+    } else {
+      const size_t before = i - times.size();  // steps without the network
+      times.push_back(time_at_sigma(*schedule, std::abs(learnt.scales[times.size()] * sigma)));
+      sigmas.push_back(sigma);
+      std::vector<double> states(times.size(), 0), data(times.size(), 0);
+      states.back() = 1;
+      if (learnt.free_step()) states[0] += step * learnt.weight(i, 0) * free_slope / start;
+      for (size_t j = 0; j < times.size(); ++j) {
+        data[j] = -step * learnt.weight(i, j + before) / sigmas[j];
+        states[j] -= data[j];
+      }
+      c.push_back(states);
+      d.push_back(data);
+    }
+    sigma += sum * step;
+  }
+  times.push_back(1);
+  json description = with_facts(facts, "dyweight");
+  description.update({{"times", times}, {"over", "data"}, {"space", "sigma"}, {"c", c}, {"d", d}});
+  description["start_scale"] = start;
+  return description;
+}
+
+// The schedules that GITS chose, falling sigmas, as it prints them.
+json describe_gits(const NamedTables& tables, const LearnedSolverFacts& facts,
+                   const std::string& source) {
+  need_method(facts, source);
+  const SchedulePtr schedule = schedule_of(facts);
+  json description = with_facts(facts, "gits");
+  description["solvers"] = json::array();
+  for (const auto& [name, table] : tables) {
+    if (name != kSelected) continue;
+    description["solvers"].push_back(
+        {{"times", times_at_sigmas(*schedule, table.values)}, {"method", facts.method}});
+  }
   return description;
 }
 
@@ -401,9 +514,14 @@ nlohmann::json describe_learned_solver(const NamedTables& tables, const LearnedS
   }
   if (find_table(tables, kAverage) != nullptr) return describe_gas(tables, facts, source);
   if (find_table(tables, kRawWeights) != nullptr) return describe_dyweight(tables, facts, source);
+  if (find_table(tables, kHybridWeights) != nullptr) {
+    return describe_pixel_dyweight(tables, facts, source);
+  }
+  if (find_table(tables, kSelected) != nullptr) return describe_gits(tables, facts, source);
   throw bad_input(
       "{} holds no solver that is known: NeuralSolver has timedeltas and coeffs, LD3 best_t_steps, "
-      "GAS ema and DyWeight dyweight_weights_raw; describe others as docs/solver-file.md has it",
+      "GAS ema, DyWeight dyweight_weights_raw or hybrid_weights and GITS a selected time schedule; "
+      "describe others as docs/solver-file.md has it",
       source);
 }
 

@@ -167,9 +167,10 @@ SolverFile resolve_solver(const SolverName& name, int nfe, const FieldDescriptio
   file.put({via ? make_solver_via(entry, request, via) : make_solver(entry, request)});
   file.name = to_string(name) + (lower_order_final ? "+lower-order-final" : "");
   file.field = field;
-  file.provenance = {{"made_by", kMadeByCatalogue},
-                     {"solver", name.method},
-                     {"grid", name.grid.empty() ? entry.default_grid : name.grid}};
+  file.provenance = {
+      {"made_by", kMadeByCatalogue},
+      {"solver", name.method},
+      {"grid", name.grid.empty() ? entry.grid_for(via ? *via : *field.schedule) : name.grid}};
   if (!name.schedule.empty()) file.provenance["coordinates"] = name.schedule;
   if (lower_order_final) file.provenance["lower_order_final"] = true;
   return file;

@@ -341,7 +341,8 @@ TEST_F(CommandLine, ReadsOptionsFromAToml) {
       "[compare]\nsolvers = \"euler\"\nnfe = \"4\"\ncount = 2\nformat = \"csv\"\n");
   const Outcome outcome = run("--config run.toml compare");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_EQ(outcome.out.rfind("solver,nfe,psnr_db,latent_psnr_db,snr_db,", 0), 0u) << outcome.out;
+  EXPECT_EQ(outcome.out.rfind("solver,nfe,psnr_db,psnr_error_db,latent_psnr_db,snr_db,", 0), 0u)
+      << outcome.out;
   write_file_atomically(folder_ / "run.toml", "[compare]\nslovers = \"euler\"\n");
   expect_failure("--config run.toml compare", 2, "did you mean 'solvers'?");
 }

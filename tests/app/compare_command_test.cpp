@@ -1,13 +1,15 @@
 // compare with features, real data and a cache.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <torch/script.h>
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
-#include <utility>
+#include <regex>
 
 #include "bespoke/base/file.h"
 #include "bespoke/io/png.h"
@@ -88,30 +90,29 @@ TEST_F(CompareCommand, ReportsTellSolversOfOneNameApart) {
   expect_failure("compare --count 4 --nfe 4 --report folder", 2, "is a folder");
 }
 
-size_t times_in(const std::string& page, const std::string& part) {
-  size_t count = 0;
-  for (size_t at = page.find(part); at != std::string::npos; at = page.find(part, at + 1)) ++count;
-  return count;
+// The deviation of the samples' own figures over the root of their number.
+TEST_F(CompareCommand, StandardErrorsAreThoseOfTheMeanOverSamples) {
+  const std::string one = "compare --no-cache --nfe 4 --solvers midpoint --seeds ";
+  for (const std::string figure : {"psnr", "snr"}) {
+    std::vector<double> each;
+    for (const char* seed : {"0", "1", "2"}) {
+      each.push_back(figures(one + seed)[0][figure + "_db"].get<double>());
+    }
+    const double mean = (each[0] + each[1] + each[2]) / 3;
+    double squares = 0;
+    for (const double value : each) squares += (value - mean) * (value - mean);
+    const json all = figures(one + "0-2");
+    EXPECT_NEAR(all[0][figure + "_db"].get<double>(), mean, 1e-3) << figure;
+    const double error = all[0][figure + "_error_db"].get<double>();
+    EXPECT_GT(error, 0.1) << figure;
+    EXPECT_NEAR(error, std::sqrt(squares / 2 / 3), 1e-3) << figure;
+  }
 }
 
-// Beside others a distilled solver is shown at one number of evaluations, where all cost the same.
-TEST_F(CompareCommand, DistilledSolversAmongThemselvesAreShownAtEveryCost) {
-  save_image_model();
-  for (const auto& [name, samples] :
-       {std::pair<std::string, std::string>{"one", "4"}, {"other", "8"}}) {
-    const Outcome found = run("distill --model model.json --nfe 1,2 --method fit --samples " +
-                              samples + " -o " + name);
-    ASSERT_EQ(found.code, 0) << found.err;
-  }
-  const std::string files = "one/bns.solver.json,other/bns.solver.json";
-  const auto page_of = [&](const std::string& solvers) {
-    const Outcome outcome = run("compare --model model.json --count 4 --nfe 1,2 --solvers " +
-                                solvers + " --report report.html --force --no-cache");
-    EXPECT_EQ(outcome.code, 0) << outcome.err;
-    return read_file(folder_ / "report.html");
-  };
-  EXPECT_EQ(times_in(page_of(files), "<div class=\"strip distilled\">"), 4U);
-  EXPECT_EQ(times_in(page_of(files + ",euler"), "<div class=\"strip distilled\">"), 2U);
+TEST_F(CompareCommand, ProgramsAreToldWhatTheBestIsBesideTheFigures) {
+  const Outcome outcome = run("compare --no-cache --count 2 --nfe 2 --solvers best --format json");
+  EXPECT_EQ(json::parse(outcome.out).size(), 1u);
+  EXPECT_NE(outcome.err.find("best at 2 NFE is "), std::string::npos) << outcome.err;
 }
 
 // Of two distilled solvers the better one is spoken of, by the name of its row, and the other is
@@ -149,6 +150,41 @@ TEST_F(CompareCommand, TheSentenceUnderTheTableHoldsForAllRows) {
       run("compare --count 16 --nfe 2 --no-cache --solvers worse/two.solver.json,"
           "better/bns.solver.json");
   EXPECT_FALSE(has(apart, "two.solver.json reach") && has(apart, "No other solver")) << apart.out;
+}
+
+// What a solver is worth is what the best of the catalogue costs, which is looked for.
+TEST_F(CompareCommand, SaysWhatTheBestOfTheCatalogueNeeds) {
+  ASSERT_EQ(run("solver midpoint --nfe 8 -o known.solver.json").code, 0);
+  auto known = json::parse(read_file(folder_ / "known.solver.json"));
+  known["provenance"] = {{"made_by", "distil"}, {"validation_psnr", 30}};
+  write_file_atomically(folder_ / "known.solver.json", known.dump());
+  const std::string compare = "compare --count 4 --no-cache ";
+  const Outcome as_good = run(compare + "--nfe 8 --solvers euler,known.solver.json");
+  EXPECT_TRUE(has(as_good, "The best of the catalogue (")) << as_good.out;
+  EXPECT_TRUE(has(as_good, ") needs at most 8 for the same.")) << as_good.out;
+  EXPECT_TRUE(has(as_good, "4 samples are few: others may differ by decibels.")) << as_good.out;
+  const Outcome unasked =
+      run(compare + "--nfe 8 --solvers euler,known.solver.json --equal-up-to 0");
+  EXPECT_FALSE(has(unasked, "catalogue")) << unasked.out;
+
+  ASSERT_EQ(run("distill --method fit --nfe 4 --samples 24 --tolerance 1e-6 -o run").code, 0);
+  const Outcome better = run(compare + "--nfe 4 --solvers euler,run/bns.solver.json");
+  std::smatch found;
+  const std::regex sentence("The best of the catalogue \\(([^ ]*)\\) needs about ([0-9]+) for");
+  ASSERT_TRUE(std::regex_search(better.out, found, sentence)) << better.out;
+  const int needed = std::stoi(found[2]);
+  ASSERT_GT(needed, 4);
+  const auto best_of = [&](const std::string& solver, int from, int to) {
+    double best = -INFINITY;
+    for (const auto& row : figures(
+             fmt::format("{} --solvers {} --nfe {}-{}", compare, std::string(solver), from, to))) {
+      best = std::max(best, row["psnr_db"].get<double>());
+    }
+    return best;
+  };
+  const double target = best_of("run/bns.solver.json", 4, 4);
+  EXPECT_GE(best_of(found[1], needed, needed + 10), target);
+  EXPECT_LT(best_of("best", 4, 4), target);
 }
 
 // Prompts are shown in tables, pages and pictures, and a vocabulary may hold any letters: marks

@@ -29,6 +29,7 @@ class EmbeddedModel : public CommandLine {
 
   const std::string compare_ =
       "compare --model cifar10-fm-ot --cond y=0-9 --count 2 --tolerance 1e-2 --nfe 2,4 "
+      "--equal-up-to 0 "
       "--solvers run/bns.solver.json,euler ";
 };
 

@@ -98,6 +98,10 @@ TEST_F(GuidanceRangeCommand, OneSolverServesTheRange) {
   for (const std::string bin : {"0_to_1", "1_to_2", "2_to_3", "3_to_4"}) {
     const std::string key = "psnr_db_w_" + bin;
     EXPECT_GT(rows[1][key], rows[0][key]) << key;
+    // A quarter of the samples: twice the error, about.
+    const double error = rows[1]["psnr_error_db_w_" + bin].get<double>();
+    EXPECT_GT(error, rows[1]["psnr_error_db"].get<double>() / 2) << key;
+    EXPECT_LT(error, 6 * rows[1]["psnr_error_db"].get<double>()) << key;
     sum += rows[1][key].get<double>();
   }
   // The bins hold about as many samples each, so that their mean is about the whole's.

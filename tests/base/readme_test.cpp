@@ -1,5 +1,5 @@
-// The README quotes examples as they are. A quotation is a fenced block after a line that names the
-// file: <!-- examples/NAME -->
+// The README and the guide for C++ quote examples as they are, whole or lines that follow each
+// other. A quotation is a fenced block after a line that names the file: <!-- examples/NAME -->
 
 #include <gtest/gtest.h>
 
@@ -34,10 +34,14 @@ std::map<std::string, std::string> quotations(const std::string& text) {
 }
 
 TEST(Readme, QuotesExamplesAsTheyAre) {
-  const auto found = quotations(bespoke::detail::read_file(source_root() + "/README.md"));
-  EXPECT_EQ(found.count("examples/distill_callable.cpp"), 1u);
-  for (const auto& [name, quoted] : found) {
-    EXPECT_EQ(quoted, bespoke::detail::read_file(source_root() + "/" + name)) << name;
+  for (const std::string page : {"/README.md", "/docs/guide/cpp.md"}) {
+    const auto found = quotations(bespoke::detail::read_file(source_root() + page));
+    EXPECT_EQ(found.count("examples/distill_callable.cpp"), 1u) << page;
+    for (const auto& [name, quoted] : found) {
+      const std::string example = bespoke::detail::read_file(source_root() + "/" + name);
+      EXPECT_FALSE(quoted.empty()) << page;
+      EXPECT_NE(("\n" + example).find("\n" + quoted), std::string::npos) << page << quoted;
+    }
   }
 }
 

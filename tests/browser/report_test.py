@@ -5,6 +5,7 @@ pictures of both pages are left there, wide and narrow, light and dark. Skips, w
 Selenium or Chromium is missing or does not start (a machine without the name localhost, say).
 """
 
+import csv
 import os
 import shutil
 import subprocess
@@ -191,14 +192,14 @@ class ReportPage:
         reached = set()
         body = self.one("body")
         body.send_keys(Keys.TAB)
-        for _ in range(120):
+        for _ in range(200):
             active = self.browser.switch_to.active_element
             if active.tag_name == "body":
                 break
             reached.add((active.tag_name, active.get_attribute("class") or active.get_attribute("id")))
             active.send_keys(Keys.TAB)
         self.assertTrue(any(tag == "td" for tag, _ in reached), "no heat map was reached")
-        for wanted in (("a", "skip"), ("select", "solver-choice"), ("div", "scroll bounded"),
+        for wanted in (("a", "skip"), ("input", "cost"), ("select", "solver-choice"), ("div", "scroll bounded"),
                        ("button", "copy")):
             self.assertIn(wanted, reached)
         self.needs_charts()
@@ -234,6 +235,64 @@ class ReportPage:
         for canvas in self.all("canvas"):
             self.assertTrue(canvas.get_attribute("aria-label"))
 
+    def shown_costs(self):
+        strips = self.all(".strip[data-cost]:not([data-cost='0'])")
+        return {strip.get_attribute("data-cost") for strip in strips if strip.is_displayed()}
+
+    def test_slides_over_the_number_of_evaluations(self):
+        slider = self.one("#cost")
+        self.assertEqual(self.shown_costs(), {"8"})
+        slider.send_keys(Keys.ARROW_LEFT)
+        self.assertEqual(self.shown_costs(), {"4"})
+        self.assertEqual(self.one("output").text, "4")
+        slider.send_keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+        self.assertEqual(self.shown_costs(), {"16"})
+        self.assertTrue(self.one(".strip.reference").is_displayed())
+
+    def downloaded(self, link):
+        """What a click on a link saves, and under which name."""
+        with tempfile.TemporaryDirectory() as folder:
+            self.browser.execute_cdp_cmd("Page.setDownloadBehavior",
+                                         {"behavior": "allow", "downloadPath": folder})
+            self.script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", link)
+            link.click()
+            WebDriverWait(self.browser, 10).until(
+                lambda _: [f for f in Path(folder).iterdir() if f.suffix != ".crdownload"])
+            file = next(Path(folder).iterdir())
+            return file.name, file.read_text()
+
+    def test_downloads_the_figures_and_the_solver(self):
+        name, text = self.downloaded(self.one("#figures-csv"))
+        rows = list(csv.DictReader(text.splitlines()))
+        self.assertEqual(name, "figures.csv")
+        self.assertEqual(len(rows), len(self.all("table.sortable tbody tr")))
+        self.assertEqual((rows[0]["solver"], rows[0]["psnr_db"], rows[0]["psnr_error_db"]),
+                         ("bns", "34.7", "0.31"))
+        name, text = self.downloaded(self.one(".solver:not([hidden]) a.solver-file"))
+        self.assertEqual((name, text), ("bns.solver.json", '{"name": "bns"}\n'))
+
+    def test_tables_say_how_sure_they_are(self):
+        self.assertIn("34.70 ± 0.31", self.one("table.sortable tbody").text)
+
+    def test_errors_are_drawn_as_bars(self):
+        self.needs_charts()
+        before = self.accent_pixels()
+        self.script("""
+            const chart = Chart.getChart('chart-psnr');
+            for (const set of chart.data.datasets) for (const point of set.data) point.error = 3;
+            chart.update('none');""")
+        self.assertGreater(self.accent_pixels(), before + 50)
+
+    def test_says_that_there_is_more_to_the_right(self):
+        self.open(PHONE, "light")
+        scroll = self.one(".scroll.bounded")
+        cue = self.one(".scroll.bounded + .cue")
+        self.script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", scroll)
+        self.assertTrue(cue.is_displayed())
+        self.assertIn("right", cue.text)
+        self.script("arguments[0].scrollLeft = 9999", scroll)
+        WebDriverWait(self.browser, 5).until(lambda _: "left" in cue.text)
+
     def test_copies_a_command(self):
         button = self.one(".copy")
         button.click()
@@ -253,17 +312,57 @@ class ImageReport(ReportPage, unittest.TestCase):
         return self.script(widths, selector)
 
     def test_images_are_loaded(self):
-        widths = self.loaded("img.sample")
+        widths = self.loaded(".strip:not([hidden]) img.sample")
         self.assertEqual(widths, [32] * 64)
 
     def test_switches_to_errors(self):
-        self.assertFalse(self.one("img.error").is_displayed())
+        error = self.one(".strip.distilled:not([hidden]) img.error")
+        self.assertFalse(error.is_displayed())
         self.one("#show-samples").send_keys(Keys.ARROW_RIGHT)
-        self.assertTrue(self.one("img.error").is_displayed())
-        self.assertFalse(self.one(".strip.distilled img.sample").is_displayed())
+        self.assertTrue(error.is_displayed())
+        self.assertFalse(self.one(".strip.distilled:not([hidden]) img.sample").is_displayed())
         self.assertTrue(self.one(".strip.reference img.sample").is_displayed())
-        self.assertEqual(self.loaded("img.error"), [32] * 56)
+        self.assertEqual(self.loaded(".strip:not([hidden]) img.error"), [32] * 56)
         self.screenshot("errors")
+
+    def open_image(self, place=2):
+        button = self.all(".strip.distilled:not([hidden]) .zoom")[place]
+        self.script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", button)
+        button.click()
+        return button
+
+    def test_shows_an_image_large_in_every_view(self):
+        button = self.open_image()
+        self.assertTrue(self.one("#viewer").is_displayed())
+        picture = self.one("#viewer-image")
+        WebDriverWait(self.browser, 5).until(lambda _: picture.size["width"] > 300)
+        self.screenshot("viewer")
+        own = button.find_element(By.CSS_SELECTOR, "img.sample").get_attribute("src")
+        error = button.find_element(By.CSS_SELECTOR, "img.error").get_attribute("src")
+        truth = self.all(".strip.reference img.sample")[2].get_attribute("src")
+        for view, sources in (("reference", {truth}), ("difference", {error}),
+                              ("sample", {own}), ("flicker", {own, truth})):
+            self.one(f"#view-{view}").click()
+            seen = set()
+            WebDriverWait(self.browser, 5, 0.1).until(
+                lambda _: seen.add(picture.get_attribute("src")) or seen == sources)
+            self.assertTrue(self.one("#viewer-title").text)
+        self.one("#viewer-close").click()
+        self.assertFalse(self.one("#viewer").is_displayed())
+        self.assertEqual(self.browser.switch_to.active_element, button)
+
+    def test_the_reference_has_no_difference_from_itself(self):
+        self.one(".strip.reference .zoom").click()
+        self.assertFalse(self.one("#view-flicker").is_displayed())
+        self.one("body").send_keys(Keys.ESCAPE)
+        self.assertFalse(self.one("#viewer").is_displayed())
+
+    def test_arrows_move_along_the_images(self):
+        first, second = self.all(".strip.distilled:not([hidden]) .zoom")[:2]
+        first.send_keys(Keys.ARROW_RIGHT)
+        self.assertEqual(self.browser.switch_to.active_element, second)
+        second.send_keys(Keys.ENTER)
+        self.assertTrue(self.one("#viewer").is_displayed())
 
     def test_has_distances(self):
         self.needs_charts()
@@ -274,7 +373,7 @@ class AudioReport(ReportPage, unittest.TestCase):
     page = "audio.html"
 
     def test_sounds_have_a_length(self):
-        self.assertEqual(len(self.all("audio")), 16)
+        self.assertEqual(len(self.all(".strip:not([hidden]) audio")), 16)
         lengths = "return [...document.querySelectorAll('audio')].map((a) => a.duration)"
         WebDriverWait(self.browser, 10).until(lambda _: all(self.script(lengths)))
         for length in self.script(lengths):

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "bespoke/distill/distill.h"
+#include "bespoke/path/network_input.h"
 #include "bespoke/run/canonical_samples.h"
 #include "bespoke/solver/catalogue.h"
 #include "bespoke/solver/translation.h"
@@ -19,6 +20,9 @@ namespace {
 struct Told {
   SchedulePtr schedule;
   Prediction prediction = Prediction::velocity;
+  // Where `whole` is given: how a network that was trained on it counts time.
+  TimeCard time = {};
+  SchedulePtr whole = nullptr;
 };
 
 // A path from one log-SNR to another, or to the data.
@@ -27,6 +31,35 @@ SchedulePtr between(const std::string& name, double from, double to = INFINITY,
   const SchedulePtr whole = make_schedule(name);
   const double end = std::isinf(to) ? 1 : whole->time_at_lambda(to);
   return part_of(whole, whole->time_at_lambda(from), end, denoise);
+}
+
+// The log-SNR that a network understands by its own time on the path it was trained on.
+double understood(const TimeCard& card, const Schedule& whole, double time) {
+  const double value = time / card.scale;
+  switch (card.convention) {
+    case TimeConvention::data_to_noise:
+      return whole.lambda(1 - value);
+    case TimeConvention::index:
+      return whole.lambda(1 - (value + 1) / static_cast<double>(card.levels));
+    case TimeConvention::sigma:
+      return -std::log(value);
+    case TimeConvention::log_sigma:
+      return -4 * value;
+    default:
+      return whole.lambda(value);
+  }
+}
+
+// A network of the mixture that knows its own time alone.
+PlainFunction network_of(const testing::PlainMixture& mixture, const Told& told) {
+  const auto on_the_whole = testing::mixture_function(mixture, told.whole, told.prediction);
+  return [=](std::vector<double> times, const PlainArray& x, const std::vector<int64_t>& rows) {
+    for (double& t : times) {
+      const double asked = network_time_value(told.time, *told.schedule, t);
+      t = told.whole->time_at_lambda(understood(told.time, *told.whole, asked));
+    }
+    return on_the_whole(times, x, rows);
+  };
 }
 
 // The same samples of the mixture whatever it is told in, as noise on the canonical path.
@@ -38,8 +71,10 @@ struct ToldProblem {
   ToldProblem(const Told& told, uint64_t seed) {
     constexpr int64_t kCount = 24;
     const PlainMixture mixture = testing::plain_mixture();
-    field = plain_field(testing::mixture_function(mixture, told.schedule, told.prediction),
-                        told.prediction, told.schedule);
+    const PlainFunction function =
+        told.whole ? network_of(mixture, told)
+                   : testing::mixture_function(mixture, told.schedule, told.prediction);
+    field = plain_field(function, told.prediction, told.schedule);
     const ScaleTimePoint start = from_fm_ot(*told.schedule, 0);
     const testing::Array y = (1 - start.t) * testing::normal_array(seed, kCount, mixture.dimension);
     noise = bespoke::Array::of(PlainArray{(start.s * y).values, kCount});
@@ -101,6 +136,7 @@ void expect_the_same(const std::vector<Told>& all) {
     const DistillSummary found = found_for(told, told_options(told));
     EXPECT_LT(farthest_apart(canonical(told, found.solver), expected), 1e-6);
     EXPECT_NEAR(found.validation_psnr, first.validation_psnr, 1e-3);
+    EXPECT_NEAR(psnr_on_own_path(told, found.solver), found.validation_psnr, 1e-3);
     EXPECT_EQ(found.start, first.start);
     EXPECT_EQ(found.screening.forwards, first.screening.forwards);
     EXPECT_EQ(found.training.forwards, first.training.forwards);
@@ -134,6 +170,53 @@ TEST(Coordinates, DoNotMatterWhereAFinalStepDenoises) {
   std::vector<Told> all;
   for (const std::string name : {"fm-ot", "vp", "edm", "ddpm-linear"}) {
     all.push_back({between(name, -4, 3.2, true), Prediction::noise});
+  }
+  expect_the_same(all);
+}
+
+// Few levels far apart, and levels that nearly coincide before a jump.
+TEST(Coordinates, DoNotMatterWhereLevelsJump) {
+  constexpr double kFrom = -2.5, kTo = 2.6;
+  const auto table = [](const std::vector<double>& alphas_cumprod) {
+    const SchedulePtr whole = table_schedule(alphas_cumprod);
+    return part_of(whole, whole->time_at_lambda(kFrom), whole->time_at_lambda(kTo), true);
+  };
+  expect_the_same(
+      {{between("fm-ot", kFrom, kTo, true)},
+       {table({0.996, 0.4, 0.005}), Prediction::noise},
+       {table({0.999, 0.998, 0.9979, 0.2, 0.1999, 0.01, 1e-4}), Prediction::data},
+       {table({0.9999, 0.9, 0.89, 0.5, 0.02, 0.002, 0}), Prediction::v},
+       {between("ddpm-quadratic:steps=20,beta_start=1e-4,beta_end=0.9", kFrom, kTo, true),
+        Prediction::noise}});
+}
+
+// As where twenty levels end at alpha_bar = 0.6: samplers start from unit noise all the same.
+TEST(Coordinates, DoNotMatterOnPathsThatBeginWithSignal) {
+  const SchedulePtr levels = make_schedule("ddpm-linear:steps=20,beta_end=0.05");
+  ASSERT_NEAR(std::pow(levels->alpha(0), 2), 0.6, 0.01);
+  std::vector<Told> all = {{levels, Prediction::noise}};
+  for (const std::string name : {"cosine", "vp", "fm-ot"}) {
+    all.push_back({between(name, levels->lambda(0)), Prediction::data});
+  }
+  expect_the_same(all);
+}
+
+TEST(Coordinates, DoNotMatterHoweverNetworksCountTime) {
+  const SchedulePtr levels = make_schedule("ddpm-linear:steps=100,beta_end=0.1");
+  const SchedulePtr vp = vp_schedule();
+  const double from = -2.4, to = 4;  // within the levels
+  const auto inside = [&](const SchedulePtr& whole) {
+    return part_of(whole, whole->time_at_lambda(from), whole->time_at_lambda(to), true);
+  };
+  std::vector<Told> all;
+  for (const TimeCard& time :
+       {TimeCard{TimeConvention::index, 1, 100}, TimeCard{TimeConvention::data_to_noise, 1000},
+        TimeCard{TimeConvention::sigma}, TimeCard{TimeConvention::log_sigma}}) {
+    all.push_back({inside(levels), Prediction::noise, time, levels});
+  }
+  for (const TimeCard& time : {TimeCard{}, TimeCard{TimeConvention::data_to_noise},
+                               TimeCard{TimeConvention::log_sigma, 1000}}) {
+    all.push_back({inside(vp), Prediction::data, time, vp});
   }
   expect_the_same(all);
 }

@@ -24,7 +24,7 @@ TRAIN = ("train --data data.safetensors --patch 4 --width 16 --depth 1 --heads 1
 PAIRS = f"pairs {MODEL}--count 8 --validation 4 --shard 4 --trajectories 4 --tolerance 1e-2 -o pairs"
 DISTILL = f"distill {MODEL}--nfe 2-3 --samples 8 --method fit --tolerance 1e-2 -o run"
 COMPARE = (f"compare {MODEL}--solvers euler,run/bns.solver.json --nfe 2-3 --count 2 --tolerance 1e-2 "
-           "--cache cache")
+           "--equal-up-to 4 --cache cache")
 
 # What reads the files of each folder.
 COMMANDS = {

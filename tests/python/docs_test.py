@@ -31,8 +31,9 @@ try:
 except ImportError:
     matplotlib = None
 
-GUIDES = [Path(__file__).resolve().parents[2] / "docs" / name
-          for name in ("python.md", "diffusers.md")]
+ROOT = Path(__file__).resolve().parents[2]
+GUIDES = [ROOT / "README.md", *(next((ROOT / "docs").rglob(name))
+                                for name in ("python.md", "diffusers.md"))]
 
 
 def sections(guide):
@@ -109,6 +110,7 @@ class Guide(unittest.TestCase):
                     os.chdir(before)
         self.assertIn("In five lines", names)
         if torch is not None:
+            self.assertIn("Pick your door", names)
             self.assertIn("Your own PyTorch model", names)
             self.assertIn("Faster Stable Diffusion in two lines", names)
             self.assertIn("More decibels from more calls", names)

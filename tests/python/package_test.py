@@ -348,10 +348,10 @@ class Methods(unittest.TestCase):
             self.assertEqual(comparison.best().nfe, nfe)
             self.assertIn("bns (2)", comparison.table())
         # By its iterations too, not by more careful fits alone.
-        self.assertGreater(better.psnr, better.initial_psnr + 10)
+        self.assertGreater(better.choosing_psnr, better.initial_psnr + 10)
 
     def test_psnr_is_that_of_the_held_out_samples(self):
-        result = bespoke.fit(two_gaussians, self.noise, nfe=4, held_out=6, tolerance=1e-8,
+        result = bespoke.fit(two_gaussians, self.noise, nfe=4, held_out=12, tolerance=1e-8,
                              progress=False)
         held = self.noise[-6:]
         x, truth = result.solver.sample(two_gaussians, held), held
@@ -367,7 +367,22 @@ class Methods(unittest.TestCase):
         self.assertAlmostEqual(result.psnr_error, np.std(decibels, ddof=1) / 6 ** 0.5, places=2)
         self.assertEqual(result.held_out, 6)
         self.assertIn("+- ", str(result))
-        self.assertIn("few samples were held out", result.note)
+        self.assertIn("6 samples measured it, which is few", result.note)
+
+    def test_samples_that_measure_take_no_part(self):
+        others = self.noise.copy()
+        others[-6:] = normal(77, 6, 8)
+        options = dict(nfe=4, held_out=12, progress=False)
+        for find in (bespoke.fit, bespoke.distill):
+            result = find(two_gaussians, self.noise, **options)
+            again = find(two_gaussians, others, **options)
+            self.assertEqual(result.solver.b, again.solver.b)
+            self.assertEqual(result.choosing_psnr, again.choosing_psnr)
+            self.assertNotEqual(result.psnr, again.psnr)
+            self.assertEqual((result.chosen_by, result.held_out), (6, 6))
+            self.assertEqual(result.solver.provenance["held_out"], 6)
+            self.assertEqual(result.solver.provenance["chosen_by"], 6)
+            self.assertEqual(result.solver.provenance["held_out_psnr"], result.psnr)
 
     def test_all_calls_are_counted_and_a_budget_is_kept(self):
         for budget in (None, 7000, 5000, 500, 60):
@@ -502,7 +517,7 @@ class Methods(unittest.TestCase):
         self.assertEqual(found["auto"].solver.core, found["both"].solver.core)
         told = found["both"].solver.provenance["match"]
         self.assertLess(told["statistics_distance"][1], told["statistics_distance"][0])
-        self.assertEqual(told["psnr_before"], plain.psnr)
+        self.assertEqual(told["psnr_before"], plain.choosing_psnr)
         spread = {name: np.abs(result.solver.sample(two_gaussians, noise)).mean()
                   for name, result in (("plain", plain), ("both", found["both"]))}
         truth = np.abs(bespoke.Solver.named("rk4", 200).sample(two_gaussians, noise)).mean()
@@ -540,7 +555,7 @@ class Methods(unittest.TestCase):
         result = bespoke.distill(two_gaussians, self.noise, nfe=4, progress=False,
                                  starts=["midpoint", Solver.named("euler", 4)])
         self.assertIn(result.start, ("midpoint", "euler"))
-        self.assertGreater(result.psnr, result.initial_psnr + 10)
+        self.assertGreater(result.choosing_psnr, result.initial_psnr + 10)
 
     def test_micro_batches_change_nothing(self):
         whole = bespoke.distill(two_gaussians, self.noise, nfe=3, progress=False)
@@ -881,9 +896,10 @@ class Agreement(unittest.TestCase):
         for answer in given["answers"]:
             schedule = Schedule(answer["schedule"])
             held = schedule.source_std * normal(2, held_out, size)
-            noise = np.concatenate([schedule.source_std * normal(1, given["training"], size), held])
+            training = schedule.source_std * normal(1, given["training"], size)
+            noise = np.concatenate([training, held, held])  # chosen by and measured by
             field = mixture.field(schedule, "noise")
-            options = dict(schedule=schedule, prediction="noise", held_out=held_out,
+            options = dict(schedule=schedule, prediction="noise", held_out=2 * held_out,
                            tolerance=1e-10, progress=False, nfe=len(answer["a"]))
             result = bespoke.fit(field, noise, **options) if answer["method"] == "fit" else \
                 bespoke.distill(field, noise, method="direct", iterations=2, **options)
@@ -894,13 +910,14 @@ class Agreement(unittest.TestCase):
             expected = np.reshape(answer["samples"], samples.shape)
             np.testing.assert_allclose(samples, expected, atol=1e-6, err_msg=where)
             np.testing.assert_allclose(result.solver.times, answer["times"], atol=1e-6)
-            self.assertAlmostEqual(result.psnr, answer["psnr"], delta=1e-4, msg=where)
+            for psnr in (result.psnr, result.choosing_psnr):
+                self.assertAlmostEqual(psnr, answer["psnr"], delta=1e-4, msg=where)
 
     @unittest.skipIf("BESPOKE_BINARY" not in os.environ, "there is no command line to agree with")
     def test_with_the_command_line(self):
         model = "analytic:mixture:dim=6,components=4,seed=7,min_deviation=0.3,max_deviation=0.3"
         mixture = Mixture(0.6 * normal(7, 4, 6), [0.3] * 4)
-        noise = np.concatenate([normal(1, 24, 6), normal(2, 32, 6)])
+        noise = np.concatenate([normal(1, 24, 6), normal(2, 32, 6), normal(3, 32, 6)])
         for name, prediction in (("fm-ot", "velocity"), ("vp", "noise")):
             schedule = Schedule(name)
             with tempfile.TemporaryDirectory() as folder:
@@ -910,7 +927,7 @@ class Agreement(unittest.TestCase):
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                 theirs = Solver.load(Path(folder) / "bns.solver.json", 4)
             field = mixture.field(schedule, "noise")
-            options = dict(nfe=4, schedule=schedule, held_out=32, progress=False)
+            options = dict(nfe=4, schedule=schedule, held_out=64, progress=False)
             if prediction == "noise":
                 ours = bespoke.distill(field, noise, prediction="noise", **options).solver
             else:

@@ -160,12 +160,12 @@ class FitPipeline(unittest.TestCase):
 
     def test_flows_that_do_not_scale_their_noise_get_solvers_that_do_not_need_it(self):
         pipe = StandIn(FLOW, two_gaussians, scales=False)
-        result, = fit_pipeline(pipe, ["0"], 4, samples=16, progress=False)
+        result, = fit_pipeline(pipe, ["0"], 4, samples=20, held_out=8, progress=False)
         self.assertEqual(result.solver.start_scale, 1)
         self.assertEqual(result.solver.schedule, Schedule("fm-ot"))
         pipe(prompt=["0", "0"], num_inference_steps=4)
         pipe = StandIn(FLOW, two_gaussians, scales=False)
-        better, = fit_pipeline(pipe, ["0"], 4, samples=16, calls=9000, progress=False)
+        better, = fit_pipeline(pipe, ["0"], 4, samples=20, held_out=8, calls=9000, progress=False)
         self.assertEqual(better.solver.start_scale, 1)
         self.assertGreater(better.iterations, 0)
         self.assertGreater(better.psnr, result.psnr)

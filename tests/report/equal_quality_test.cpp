@@ -49,5 +49,24 @@ TEST(EqualQuality, ReachesAnExactResultWhereItWasMeasured) {
   expect_needed(cost_needed({{4, 20}, {8, infinite}}, 60), Kind::interpolated, 8, "8.0");
 }
 
+TEST(SearchCost, DoublesAndHalves) {
+  std::vector<int> asked;
+  const auto search = [&](double psnr, int most) {
+    asked.clear();
+    return search_cost(8, most, psnr, [&](int cost) {
+      asked.push_back(cost);
+      return double(cost);
+    });
+  };
+  expect_needed(search(21.5, 40), Kind::interpolated, 21.5, "21.5");
+  EXPECT_EQ(asked, (std::vector<int>{8, 16, 32, 24, 20}));
+  expect_needed(search(39, 40), Kind::interpolated, 39, "39.0");
+  expect_needed(search(41, 40), Kind::more_than, 40, "> 40");
+  EXPECT_EQ(asked, (std::vector<int>{8, 16, 32, 40}));
+  expect_needed(search(7, 40), Kind::at_most, 8, "≤ 8");
+  EXPECT_EQ(asked, (std::vector<int>{8}));
+  expect_needed(search(9, 8), Kind::more_than, 8, "> 8");
+}
+
 }  // namespace
 }  // namespace bespoke

@@ -63,7 +63,7 @@ TEST(Report, SaysWhatWasAchieved) {
   // 45.8 lies 0.4 of the way from 20 to 24: 21.6, which is 2.7 times 8.
   const std::string html = render_html(report);
   EXPECT_NE(html.find("<strong>8 evaluations</strong> reach 45.8 dB. <span>midpoint needs 22 for "
-                      "the same.</span>"),
+                      "the same, 2.7 times as many.</span>"),
             std::string::npos);
   EXPECT_NE(html.find("<b>2.7×</b>speed-up in evaluations over midpoint"), std::string::npos);
   EXPECT_NE(html.find("<td>21.6 <small>2.7×</small></td>"), std::string::npos);
@@ -249,12 +249,70 @@ TEST(Report, IsNotWrittenOverSilently) {
 
 TEST(Headline, SaysWhatTheOthersNeed) {
   Report report;
-  report.reference_cost = 80;
   report.rows = {{"bns", 8, 45}, {"euler", 8, 20}, {"midpoint", 16, 40}, {"midpoint", 32, 50}};
   report.rows[0].distilled = true;
   EXPECT_EQ(headline(report),
-            "8 evaluations of bns reach 45.0 dB of what the reference draws with 80, 10.0 times as "
-            "many. midpoint needs 24 for the same.");
+            "8 evaluations of bns reach 45.0 dB. midpoint needs 24 for the same, 3.0 times as "
+            "many.");
+  report.rows[0].psnr_error = 0.26;
+  EXPECT_EQ(headline(report).substr(0, 44), "8 evaluations of bns reach 45.0 ± 0.3 dB. m");
+}
+
+// What the solver is worth is what the best of all others costs, not the worst, nor the reference.
+TEST(Headline, SaysWhatTheBestOfTheCatalogueNeeds) {
+  using Kind = CostNeeded::Kind;
+  Report report;
+  report.reference_cost = 80;
+  report.rows = {{"bns", 8, 45}, {"euler", 8, 20}, {"other", 8, 40}, {"other", 12, 41}};
+  report.rows[0].distilled = report.rows[2].distilled = report.rows[3].distilled = true;
+  report.featured_solver = "bns";
+  report.featured_cost = 8;
+  report.catalogue = {"unipc3-bh2/karras", {Kind::interpolated, 19.2}};
+  const auto says = [&](const std::string& part) {
+    return headline(report).find(part) != std::string::npos;
+  };
+  const auto tile = [&](const std::string& part) {
+    return render_html(report).find("<li><b>" + part) != std::string::npos;
+  };
+  EXPECT_TRUE(says("The best of the catalogue (unipc3-bh2/karras) needs about 20 for the same, 2.4 "
+                   "times as many."))
+      << headline(report);
+  EXPECT_TRUE(tile("2.4×"));
+  EXPECT_FALSE(says("80"));
+  report.catalogue->needed = {Kind::more_than, 40};
+  EXPECT_TRUE(says("Nothing in the catalogue gets there with 40, which is 5.0 times as many; "
+                   "unipc3-bh2/karras comes nearest."))
+      << headline(report);
+  EXPECT_TRUE(tile("&gt; 5.0×"));
+  report.catalogue->needed = {Kind::at_most, 8};
+  EXPECT_TRUE(says("The best of the catalogue (unipc3-bh2/karras) needs at most 8 for the same."));
+  EXPECT_TRUE(tile("≤ 1.0×"));
+  // Another distilled solver that needs less is told instead.
+  report.catalogue->needed = {Kind::interpolated, 19.2};
+  report.rows[3].psnr = 50;
+  EXPECT_TRUE(says("other needs 10 for the same")) << headline(report);
+}
+
+TEST(Report, HoldsFiguresAndSolverForDownload) {
+  const std::string page = render_html(made_up_image_report());
+  EXPECT_NE(page.find("download=\"figures.csv\" href=\"data:text/csv;base64,"), std::string::npos);
+  EXPECT_EQ(occurrences(page, "download=\"bns.solver.json\""), 3u);
+}
+
+// One cost is seen at first; pictures for a README hold that alone.
+TEST(Report, HidesSamplesOfOtherCosts) {
+  const std::string page = render_html(made_up_image_report());
+  EXPECT_EQ(occurrences(page, "data-cost=\"8\"><p>"), 7u);
+  EXPECT_EQ(occurrences(page, "data-cost=\"8\" hidden>"), 0u);
+  EXPECT_EQ(occurrences(page, "data-cost=\"16\" hidden>"), 7u);
+  EXPECT_EQ(occurrences(page, "data-costs=\"4,8,16\""), 1u);
+}
+
+TEST(Report, SaysNothingOfASpeedUpThatWasNotMeasured) {
+  Report report;
+  report.rows = {{"bns", 8, 45}, {"euler", 8, 20}};
+  report.rows[0].distilled = true;
+  EXPECT_EQ(render_html(report).find("1.0×"), std::string::npos);
 }
 
 TEST(Headline, DoesNotTakeWhatDivergedForARival) {

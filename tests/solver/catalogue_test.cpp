@@ -136,6 +136,39 @@ TEST(Catalogue, OtherCoordinatesEndWithThePath) {
   }
 }
 
+// Baselines are as good as those who propose them make them.
+TEST(Catalogue, RunsOnTheGridOfItsUsers) {
+  struct Case {
+    const char *solver, *schedule, *grid;
+  };
+  for (const Case& one : std::vector<Case>{{"euler", "vp", "uniform-t"},
+                                           {"ab2", "edm", "uniform-t"},
+                                           {"dpm++2m", "vp", "uniform-lambda"},
+                                           {"dpm2s", "ddpm-scaled-linear", "uniform-lambda"},
+                                           {"unipc3-bh2", "cosine", "uniform-lambda"},
+                                           {"exp-ab3-data", "vp", "uniform-lambda"},
+                                           {"deis-t-ab2", "vp", "quadratic"},
+                                           {"deis-rho-ab3", "ddpm-linear", "quadratic"},
+                                           {"ddim", "vp", "uniform-t"},
+                                           {"ipndm", "cosine", "uniform-t"},
+                                           {"dpm++2m", "edm", "karras"},
+                                           {"ddim", "ve", "karras"},
+                                           {"dpm++2m", "fm-ot", "uniform-t"},
+                                           {"unipc2-bh2", "fm-ot", "uniform-t"},
+                                           {"edm-heun", "fm-ot", "karras"}}) {
+    const SchedulePtr schedule = make_schedule(one.schedule);
+    const int nfe = std::string(one.solver) == "edm-heun" ? 7 : 8;
+    EXPECT_EQ(make_solver(one.solver, {nfe, schedule, ""}).times,
+              make_solver(one.solver, {nfe, schedule, one.grid}).times)
+        << one.solver << " on " << one.schedule;
+  }
+  // In the coordinates of another path, on the grid of that one.
+  const auto through = [](const std::string& grid) {
+    return make_solver_via(find_solver("dpm++2m"), {8, vp_schedule(), grid}, fm_ot_schedule());
+  };
+  EXPECT_EQ(through("").times, through("uniform-t").times);
+}
+
 TEST(Catalogue, AnyTableauAndAnyRuleMakeAnEntry) {
   const SchedulePtr fm = fm_ot_schedule();
   // Heun's third-order method, and Adams-Bashforth 2 as a stationary rule.

@@ -142,7 +142,7 @@ TEST(NetworkTimes, ThatAreTheSolversOwnChangeNothing) {
     const NsSolver solver = make_solver("dpm++2m", {4, schedule, "uniform-t:start=0.1,end=0.9"});
     const std::vector<double> times(solver.times.begin(), solver.times.end() - 1);
     for (const Term held : {Term::noise, Term::data, Term::v, Term::velocity, Term::slope}) {
-      const NsSolver same = with_network_times(solver, times, held, *schedule);
+      const NsSolver same = with_network_times(solver, times, held, StateSpace::sigma, *schedule);
       for (size_t i = 0; i < solver.a.size(); ++i) {
         EXPECT_NEAR(same.a[i], solver.a[i], 1e-9 * (1 + std::abs(solver.a[i])));
         for (size_t j = 0; j <= i; ++j) {
@@ -245,6 +245,82 @@ TEST(LearnedSolver, DyWeightMovesTimeByTheSumOfItsWeights) {
   EXPECT_NEAR(run_on_velocity(file.at(), x0), x2, 1e-12);
 }
 
+// What EDM's networks answer at y, told sigma, on the VP path: D.
+double denoised(double y, double sigma) {
+  const SchedulePtr schedule = vp_schedule();
+  const double t = schedule->time_at_lambda(-std::log(sigma));
+  return y - sigma * noise_net(schedule->alpha(t) * y, t);
+}
+
+// x = alpha y after a solver, of which the last sigma is so much.
+double last_y(const SolverFile& file, double noise, double sigma) {
+  const SchedulePtr schedule = vp_schedule();
+  const double t = sigma > 0 ? schedule->time_at_lambda(-std::log(sigma)) : 1;
+  return run_on_noise(file.at(), *schedule, noise) / schedule->alpha(t);
+}
+
+// Where a method of the catalogue begins.
+double first_y(double sigma, double noise) { return sigma * noise / vp_schedule()->sigma(0); }
+
+TEST(LearnedSolver, Ld3OfSigmasGivesTheNetworkTheSameY) {
+  LearnedSolverFacts facts = facts_for("vp", "noise");
+  facts.method = "ddim";
+  const NumberTable both = list_of({80, 2, 0.01, 70, 2.5, 0.01});
+  const SolverFile file =
+      import_solvers(describe_learned_solver({{"best_t_steps", both}}, facts, "v2.pt"), "v2.pt");
+  const auto step = [&](double y, double from, double to, double told) {
+    return y + (to - from) * (y - denoised(y, told)) / told;
+  };
+  const double y = step(first_y(80, 0.4), 80, 2, 70);
+  EXPECT_NEAR(last_y(file, 0.4, 0.01), step(y, 2, 0.01, 2.5), 1e-8);
+}
+
+TEST(LearnedSolver, DyWeightOfSigmasMovesSigmaByTheSumOfItsWeights) {
+  const double w[] = {0.9, 0, 0, -0.3, 1.2, 0, 0.1, -0.2, 0.95}, scales[] = {0.98, 1.1, 0.9};
+  for (const size_t without_network : {0u, 1u}) {
+    LearnedSolverFacts facts = facts_for("vp", "noise");
+    facts.sigmas = {40, 5, 1, 0.002};
+    const NamedTables tables = {{"hybrid_weights", {{3, 3}, {w, w + 9}}},
+                                {"t_scale", list_of({scales + without_network, scales + 3})}};
+    const SolverFile file =
+        import_solvers(describe_learned_solver(tables, facts, "plain.pt"), "plain.pt");
+    EXPECT_EQ(file.at().nfe(), without_network == 0 ? 3 : 2);
+    double y = 40 * 0.4, sigma = 40;
+    std::vector<double> slopes;
+    for (size_t i = 0; i < 3; ++i) {
+      const bool free_slope = i < without_network;
+      slopes.push_back(free_slope ? y / std::sqrt(1 + sigma * sigma)
+                                  : (y - denoised(y, scales[i] * sigma)) / sigma);
+      const double step = facts.sigmas[i + 1] - sigma;
+      for (size_t j = 0; j <= i; ++j) {
+        y += step * w[3 * i + j] * slopes[j];
+        sigma += step * w[3 * i + j];
+      }
+    }
+    EXPECT_NEAR(last_y(file, 0.4, 0), y, 1e-8);
+  }
+}
+
+TEST(LearnedSolver, GitsEndsWhereItsScheduleEnds) {
+  LearnedSolverFacts facts = facts_for("vp", "noise");
+  facts.method = "ipndm";
+  const std::string printed =
+      "Selected dp_list: [0, 2, 5]\nSelected time schedule:  [80.0, 2.5, 0.002]\n"
+      "Selected time schedule:  [80.0, 5.0, 1.0, 0.002]\n";
+  const SolverFile file =
+      import_solvers(describe_learned_solver(named_tables(printed), facts, "log"), "log");
+  ASSERT_EQ(file.nfes(), (std::vector<int>{2, 3}));
+  const auto euler = [](double y, double from, double to) {
+    return (y - denoised(y, from)) / from * (to - from);
+  };
+  const double y0 = first_y(80, 0.4), first = euler(y0, 80, 2.5), y1 = y0 + first;
+  const double second = euler(y1, 2.5, 0.002);
+  const double y2 = y1 + 1.5 * second - 0.5 * first / (2.5 - 80) * (0.002 - 2.5);
+  const double x2 = run_on_noise(file.at(2), *vp_schedule(), 0.4);
+  const double t2 = vp_schedule()->time_at_lambda(-std::log(0.002));
+  EXPECT_NEAR(x2, vp_schedule()->alpha(t2) * y2, 1e-8);
+}
+
 TEST(LearnedSolver, SaysWhatIsMissing) {
   const auto refused = [](const NamedTables& tables, const std::string& expected) {
     const std::string message = testing::refusal(
@@ -259,6 +335,9 @@ TEST(LearnedSolver, SaysWhatIsMissing) {
   refused({{"best_t_steps", list_of({1, 0, 1})}}, "two lists");
   refused({{"ema/shadow_params/0", list_of({1})}}, "are not GAS'");
   refused({{"dyweight_weights_raw", list_of({1})}}, "dyweight_t_scales");
+  refused({{"hybrid_weights", list_of({1, 0, 1})}}, "n or n - 1");
+  refused({{"hybrid_weights", {{1, 1}, {1}}}, {"t_scale", list_of({1})}}, "give its 2 sigmas");
+  refused({{"schedule", list_of({80, 1})}}, "--method");
   refused({{"dyweight_weights_raw", {{1, 1}, {1}}}, {"dyweight_t_scales", list_of({1})}},
           "give its 2 sigmas");
 }

@@ -143,7 +143,7 @@ class NativeTest : public ::testing::TestWithParam<std::string> {
                                lower_order_final ? ", lower order at the end" : ""));
       const NsSolver solver = make_solver(entry, {nfe, schedule, grid, lower_order_final});
       EXPECT_EQ(solver.nfe(), nfe);
-      const std::string& grid_text = grid.empty() ? entry.default_grid : grid;
+      const std::string& grid_text = grid.empty() ? entry.grid_for(*schedule) : grid;
       const Problem problem = {field, *schedule, make_grid(grid_text, steps, *schedule), nfe,
                                lower_order_final};
       const Array expected = method->second(problem, solver.start_scale * x0);

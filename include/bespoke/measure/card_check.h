@@ -74,7 +74,20 @@ struct CardCheck {
   double least = 0, most = 0;
   // Tried where many of them lie outside the card's range and the card does not clip.
   std::optional<ClipTrial> clip;
+  // A change that denoises no worse than the card, and draws samples that are far more like what
+  // the network was trained on: a network that sees for itself how much noise there is denoises
+  // alike under schedules that draw otherwise.
+  std::optional<ScoredCard> draws_better;
 };
+
+// Whether samples that lie outside the card's range are what the network was trained on once they
+// are clipped. Where it denoises them worse than a linear guess they are not, whatever they were
+// before.
+bool needs_clip(const CardCheck& check);
+
+// Whether a missing clip is all that is wrong with them: clipped they are much smaller, or are
+// drawn at all. Then nothing else was tried.
+bool only_lacks_clip(const CardCheck& check);
 
 // Changes that denoise as well as the card itself, to within what the check can see.
 std::vector<std::string> like_the_card(const CardCheck& check);

@@ -77,6 +77,7 @@ struct ComparisonRow {
   bool guides_itself = false;
   bool diverged = false;
   double psnr;                           // mean over the samples, decibels
+  double psnr_error = 0;                 // its standard error
   std::optional<double> latent_psnr;     // where that is of what is decoded: of the latents
   double snr;                            // mean of |truth|^2 / |difference|^2, decibels
   double mse_low, mse_median, mse_high;  // 5th, 50th and 95th percentile of the squared error
@@ -88,6 +89,10 @@ struct ComparisonRow {
   std::optional<double> joint_flux;               // mean over the samples, decibels
   std::optional<double> agreement;       // of the judged samples, the part that shows what is said
   std::vector<double> psnr_by_guidance;  // of the samples in each bin; NaN where there is none
+  std::vector<double> psnr_by_guidance_errors;
+  // Standard errors of the figures of the same name.
+  double snr_error = 0;
+  std::optional<double> latent_psnr_error, latent_snr_error, decoded_snr_error;
   torch::Tensor samples;  // the first `keep`, decoded where they can be, float32 on the CPU
 };
 

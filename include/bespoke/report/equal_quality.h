@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,11 @@ struct CostNeeded {
 // Where the line through the points (cost, PSNR), in any order, first reaches `psnr`. Points that
 // are not numbers are passed over: there the solver diverged.
 CostNeeded cost_needed(std::vector<std::pair<int, double>> points, double psnr);
+
+// The same where points are not there yet: `psnr_at(cost)` measures one. Asks at `first`, doubles
+// the cost until `psnr` is reached or `most` is, and then halves the gap until it is a quarter of
+// the cost or one.
+CostNeeded search_cost(int first, int most, double psnr, const std::function<double(int)>& psnr_at);
 
 // "21.6", "≤ 4", "> 20", "diverged".
 std::string to_string(const CostNeeded& needed);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bespoke/base/time_span.h"
+#include "bespoke/report/equal_quality.h"
 #include "bespoke/report/training_curve.h"
 #include "bespoke/solver/ns_solver.h"
 
@@ -29,6 +30,14 @@ struct ReportRow {
   // Of the samples that can be judged, the part that shows what its prompt says.
   std::optional<double> agreement = std::nullopt;
   bool distilled = false;  // stands out, and the others are measured by it
+  double psnr_error = 0;   // the standard error of psnr; 0 or NaN where it is not known
+};
+
+// What the best of the catalogue on its best grid, chosen anew at each cost, needs to come as near
+// as the featured solver.
+struct CatalogueNeed {
+  std::string solver;  // the one that gets there, or comes nearest at the most that was tried
+  CostNeeded needed;   // in the report's unit
 };
 
 // A distilled solver, shown with its times and coefficients.
@@ -36,6 +45,7 @@ struct ReportSolver {
   std::string solver;  // as in the rows
   int cost = 0;        // likewise
   NsSolver numbers;
+  std::string file = "";  // the solver file it is from, to be downloaded; empty: none
 };
 
 // What one solver made from the noise that all of them started from.
@@ -50,6 +60,7 @@ struct ReportSamples {
 struct ReportGallery {
   ReportSamples reference;            // without values there is no gallery
   std::vector<ReportSamples> others;  // of the reference's shape; the distilled first reads best
+  int shown_cost = 0;  // of the others seen at first, the rest by a slider; 0: all at once
   std::vector<std::string> prompts;   // what each was drawn by; empty where there are none
   double least = -1, most = 1;        // the values shown black and white; of images
   double error_factor = 8;            // error maps show |difference| / (most - least) times this
@@ -72,6 +83,7 @@ struct Report {
   // The distilled solver of the headline, as in its row; without a name, the one that saves most.
   std::string featured_solver;
   int featured_cost = 0;
+  std::optional<CatalogueNeed> catalogue;  // none where it was not looked for
   std::vector<ReportSolver> solvers;
   std::vector<TrainingCurve> training;
   ReportGallery gallery;

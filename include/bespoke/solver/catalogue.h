@@ -28,8 +28,8 @@ struct CatalogueEntry {
   std::string description;
   int order;  // of the formula, on a smooth field with a full history
   int evaluations_per_step;
-  std::string default_grid;
-  bool can_lower_order;  // takes lower_order_final
+  std::string default_grid;  // on paths from noise by diffusion; see grid_for
+  bool can_lower_order;      // takes lower_order_final
 
   // Steps of the grid that spend exactly nfe >= 1 evaluations; 0 if that cannot be done.
   std::function<int(int nfe)> steps;
@@ -37,6 +37,10 @@ struct CatalogueEntry {
   std::function<NsSolver(const SolverRequest&, const std::vector<double>& grid,
                          bool infinite_at_end)>
       build;
+
+  // The grid that its authors and users take where none is named. Exponential methods are run in
+  // equal steps of t on flow paths, and on Karras's levels where noise is only added.
+  std::string grid_for(const Schedule& schedule) const;
 
   // Its place in the solver taxonomy.
   std::string taxonomy() const;

@@ -40,9 +40,10 @@ NsSolver from_weights(const std::vector<double>& times,
                       const Schedule& schedule);
 
 // The same solver where the network is told other times than the steps are made for, as many as
-// there are evaluations: what it answers there is held as this term (LD3, GAS).
+// there are evaluations: what it answers there is held as this term (LD3, GAS). It is given the
+// same state of this space there, x (GAS) or y (tools that count in sigmas).
 NsSolver with_network_times(const NsSolver& solver, const std::vector<double>& network_times,
-                            Term held, const Schedule& schedule);
+                            Term held, StateSpace space, const Schedule& schedule);
 
 // A method of the catalogue, by its name, on these times.
 NsSolver on_times(const std::string& method, const std::vector<double>& times,

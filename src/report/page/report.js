@@ -114,6 +114,110 @@
     button.addEventListener('click', () => copy(button));
   }
 
+  // ---- What is wider than the screen ------------------------------------------------------------
+
+  for (const scroll of document.querySelectorAll('.scroll')) {
+    const cue = document.createElement('p');
+    cue.className = 'cue';
+    cue.setAttribute('aria-hidden', 'true');
+    scroll.after(cue);
+    const update = () => {
+      const left = scroll.scrollWidth - scroll.clientWidth - scroll.scrollLeft;
+      cue.hidden = scroll.scrollWidth <= scroll.clientWidth + 1;
+      cue.textContent = left > 1 ? 'more to the right →' : '← more to the left';
+    };
+    scroll.addEventListener('scroll', update, {passive: true});
+    new ResizeObserver(update).observe(scroll);
+    update();
+  }
+
+  // ---- Samples by their number of evaluations -----------------------------------------------------
+
+  const slider = $('cost');
+  if (slider) {
+    const costs = slider.dataset.costs.split(',');
+    const show = () => {
+      const cost = costs[slider.value];
+      slider.nextElementSibling.value = cost;
+      slider.setAttribute('aria-valuetext', counted(Number(cost)));
+      for (const strip of document.querySelectorAll('.strip[data-cost]')) {
+        strip.hidden = strip.dataset.cost !== '0' && strip.dataset.cost !== cost;
+      }
+    };
+    slider.addEventListener('input', show);
+    $('cost-chooser').hidden = false;
+    show();
+  }
+
+  // ---- One image, large: as it is, beside the reference's and as the difference from it -----------
+
+  const viewer = $('viewer');
+  if (viewer) {
+    const picture = $('viewer-image');
+    const gallery = document.querySelector('.gallery');
+    let shown = null;  // the button of the image
+    let timer = 0;
+
+    const imageOf = (button, kind) => button.querySelector(`img.${kind}`);
+    const referenceOf = (button) => {
+      const place = [...button.parentElement.children].indexOf(button);
+      return gallery.querySelector('.strip.reference .images').children[place];
+    };
+    const put = (image) => {
+      picture.src = image.src;
+      picture.alt = image.alt;
+      $('viewer-title').textContent = image.alt;
+    };
+
+    function view(kind) {
+      clearInterval(timer);
+      const own = imageOf(shown, 'sample'), reference = imageOf(referenceOf(shown), 'sample');
+      if (kind === 'sample') put(own);
+      if (kind === 'reference') put(reference);
+      if (kind === 'difference') put(imageOf(shown, 'error'));
+      if (kind !== 'flicker') return;
+      let first = true;
+      const turn = () => {
+        put(first ? own : reference);
+        first = !first;
+      };
+      turn();
+      timer = setInterval(turn, 600);
+    }
+
+    function open(button) {
+      shown = button;
+      const isReference = !imageOf(button, 'error');
+      viewer.querySelector('fieldset').hidden = isReference;
+      const kind = !isReference && $('show-errors').checked ? 'difference' : 'sample';
+      $(`view-${kind}`).checked = true;
+      view(kind);
+      viewer.showModal();
+    }
+
+    gallery.addEventListener('click', (event) => {
+      const button = event.target.closest('.zoom');
+      if (button) open(button);
+    });
+    gallery.addEventListener('keydown', (event) => {
+      const button = event.target.closest('.zoom');
+      const next = button && {ArrowLeft: button.previousElementSibling,
+                              ArrowRight: button.nextElementSibling}[event.key];
+      if (!next) return;
+      event.preventDefault();
+      button.tabIndex = -1;
+      next.tabIndex = 0;
+      next.focus();
+    });
+    viewer.addEventListener('change', (event) => view(event.target.value));
+    $('viewer-close').addEventListener('click', () => viewer.close());
+    viewer.addEventListener('click', (event) => { if (event.target === viewer) viewer.close(); });
+    viewer.addEventListener('close', () => {
+      clearInterval(timer);
+      shown.focus();
+    });
+  }
+
   // ---- Charts ---------------------------------------------------------------------------------
 
   if (typeof Chart === 'undefined') return;
@@ -128,7 +232,9 @@
 
   function style(name) {
     const isDistilled = distilled.has(name);
-    const place = isDistilled ? [...distilled].indexOf(name) : baselines.indexOf(name);
+    // The best of the catalogue, which has no line, comes after those that have one.
+    const known = isDistilled ? [...distilled].indexOf(name) : baselines.indexOf(name);
+    const place = known < 0 ? baselines.length : known;
     const series = colour('--series').split(',');
     const own = isDistilled ? colour('--accent') : series[place % series.length].trim();
     return {
@@ -191,15 +297,42 @@
     return names.map((name) => ({
       label: name,
       data: data.rows.filter((row) => row.solver === name && row[figure] !== null)
-          .map((row) => ({x: row.cost, y: row[figure]})).sort((a, b) => a.x - b.x),
+          .map((row) => ({x: row.cost, y: row[figure], error: figure === 'psnr' ? row.psnr_error : null})).sort((a, b) => a.x - b.x),
       ...style(name),
     })).filter((set) => set.data.length > 0);
   }
+
+  // A bar of one standard error up and down, where it is known.
+  const errorBars = {
+    id: 'errorBars',
+    beforeDatasetsDraw(chart) {
+      const {ctx, scales} = chart;
+      ctx.save();
+      chart.data.datasets.forEach((set, i) => {
+        if (!chart.isDatasetVisible(i)) return;
+        ctx.strokeStyle = set.borderColor;
+        ctx.lineWidth = 1.5;
+        for (const {x, y, error} of set.data.filter((point) => point.error > 0)) {
+          const at = scales.x.getPixelForValue(x);
+          ctx.beginPath();
+          for (const end of [scales.y.getPixelForValue(y - error), scales.y.getPixelForValue(y + error)]) {
+            ctx.moveTo(at - 4, end);
+            ctx.lineTo(at + 4, end);
+          }
+          ctx.moveTo(at, scales.y.getPixelForValue(y - error));
+          ctx.lineTo(at, scales.y.getPixelForValue(y + error));
+          ctx.stroke();
+        }
+      });
+      ctx.restore();
+    },
+  };
 
   function lineChart(figure, title, scale) {
     const {chart} = draw(`chart-${figure}`, () => ({
       type: 'line',
       data: {datasets: curves(figure)},
+      plugins: [errorBars],
       options: {
         ...common(),
         scales: {
@@ -217,7 +350,8 @@
             ...tooltip(),
             callbacks: {
               title: (items) => items.length ? counted(items[0].parsed.x) : '',
-              label: (item) => ` ${item.dataset.label}: ${item.parsed.y.toPrecision(4)}`,
+              label: (item) => ` ${item.dataset.label}: ${item.parsed.y.toPrecision(4)}` +
+                               (item.raw.error > 0 ? ` ± ${item.raw.error.toPrecision(2)}` : ''),
             },
           },
         },
@@ -272,12 +406,23 @@
     },
   };
 
+  // Lines of a long name: a grid's options would leave no room for bars on a phone.
+  function lines(name) {
+    const parts = name.split(/(?<=[/:,@])/);
+    return parts.reduce((all, part) => {
+      const last = all[all.length - 1];
+      if (last !== undefined && (last + part).length <= 20) all[all.length - 1] = last + part;
+      else all.push(part);
+      return all;
+    }, []);
+  }
+
   function bars(target) {
     const needed = target.needed.filter((n) => n.kind !== 'never').sort((a, b) => (a.kind === 'more_than') - (b.kind === 'more_than') ||
                                                      a.cost - b.cost);
     const strong = needed.map((n) => style(n.solver).borderColor);
     return {
-      labels: [target.solver, ...needed.map((n) => n.solver)],
+      labels: [target.solver, ...needed.map((n) => n.solver)].map(lines),
       datasets: [{
         data: [target.cost, ...needed.map((n) => n.cost)],
         texts: [String(target.cost), ...needed.map((n) => n.text)],
@@ -293,7 +438,9 @@
   function equalChart() {
     let target = data.targets[featuredIndex(data.targets)];
     const most = Math.max(...data.targets.flatMap((t) => [t.cost, ...t.needed.map((n) => n.cost)]));
-    $('chart-equal').parentElement.style.height = `${34 * (target.needed.length + 1) + 54}px`;
+    const mostLines = Math.max(...target.needed.map((n) => lines(n.solver).length), 1);
+    const height = Math.max(34, 15 * mostLines + 8);
+    $('chart-equal').parentElement.style.height = `${height * (target.needed.length + 1) + 54}px`;
     const {redraw} = draw('chart-equal', () => ({
       type: 'bar',
       data: bars(target),
@@ -309,7 +456,10 @@
         },
         plugins: {
           legend: {display: false},
-          tooltip: {...tooltip(), callbacks: {label: (item) => ` ${item.dataset.texts[item.dataIndex]} ${data.unit}s`}},
+          tooltip: {...tooltip(), callbacks: {
+            title: (items) => items.map((item) => [].concat(bars(target).labels[item.dataIndex]).join('')),
+            label: (item) => ` ${item.dataset.texts[item.dataIndex]} ${data.unit}s`,
+          }},
         },
       },
     }));
