@@ -38,6 +38,12 @@ class Distillation {
         state_(std::move(state)),
         began_(std::chrono::steady_clock::now()),
         seconds_before_(state_.seconds) {
+    // First of all, so that features that do not fit are told before calls are spent.
+    if (options_.match.has_statistics(family_->nfe())) {
+      matching_ = std::make_unique<Matching>(
+          options_.match.samples != nullptr ? *options_.match.samples : training_, family_,
+          options_.match);
+    }
     if (state_.starts.empty()) {
       begin();
     } else {
@@ -54,9 +60,7 @@ class Distillation {
     if (!state_.match) {
       const Ending ending = advance_while_calls_are_left();
       const bool broke_off = ending == Ending::stopped || ending == Ending::diverged;
-      if (broke_off || !options_.match.has_statistics(family_->nfe())) {
-        return summary(best_found(), ending);
-      }
+      if (broke_off || !matching_) return summary(best_found(), ending);
       begin_matching(state_.starts[best_found()]);
     }
     return summary(best_found(), match_statistics(best_found()));
@@ -262,18 +266,16 @@ class Distillation {
 
   Ending match_statistics(size_t index) {
     MatchState& match = *state_.match;
-    Matching matching(options_.match.samples != nullptr ? *options_.match.samples : training_,
-                      family_, options_.match);
     while (true) {
       if (match.is_over) return Ending::converged;
       if (match.iteration >= most_match_iterations(options_.match, family_->nfe())) {
         return Ending::iterations;
       }
       const std::optional<int64_t> left = left_for_iteration();
-      if (left && matching.least_cost() > *left) return Ending::forwards;
+      if (left && matching_->least_cost() > *left) return Ending::forwards;
       double objective = 0;
       try {
-        objective = matching.iterate(match, &state_.training);
+        objective = matching_->iterate(match, &state_.training);
         const Measurement measured = measure(match.theta);
         match.psnr = measured.psnr;
         match.psnr_error = measured.error;
@@ -390,6 +392,7 @@ class Distillation {
   Patience patience_;
   DistillState state_;
   std::unique_ptr<Optimiser> optimiser_;
+  std::unique_ptr<Matching> matching_;  // of statistics, where they are matched
   std::chrono::steady_clock::time_point began_;
   double seconds_before_;
 };

@@ -528,6 +528,18 @@ class Methods(unittest.TestCase):
                                  progress=False)
         self.assertIn("match", result.solver.provenance)
 
+    def test_groups_are_matched_apart(self):
+        noise = normal(1, 120, 8)
+
+        def found(**how):
+            return bespoke.distill(two_gaussians, noise, nfe=1, match="both", progress=False,
+                                   features=lambda x: np.hstack([x, np.abs(x)]), **how).solver.core
+
+        self.assertEqual(found(match_groups=[5] * 120), found())
+        self.assertNotEqual(found(match_groups=np.arange(120) % 3), found())
+        with self.assertRaisesRegex(Error, "each of the 120 samples, found 3"):
+            found(match_groups=[1, 2, 3])
+
     def test_bad_features_are_said(self):
         noise = normal(1, 120, 8)
         for features, said in ((lambda x: x[:, 0], "a row of numbers for each sample"),
