@@ -341,8 +341,8 @@ CardCheck ranked(const std::vector<Alternative>& declarations, const Pool& pool,
   });
   judge(check, rival == order.end() ? order.front() : *rival, pool, scores);
   const auto draws_better = [&](const ScoredCard& other) {
-    return other.drew && other.excess <= check.declared.excess &&
-           other.error < kFarBetter * check.declared.error;
+    return check.sets > 0 && other.drew && other.error < kDenoised &&
+           other.excess <= check.declared.excess && other.error < kFarBetter * check.declared.error;
   };
   const auto better = std::find_if(check.others.begin(), check.others.end(), draws_better);
   if (better != check.others.end()) {

@@ -281,6 +281,28 @@ TEST_F(CardCheckTest, TellsAMissingClipFromAnotherScale) {
   ASSERT_TRUE(check.clip.has_value());
   EXPECT_GT(check.clip->gain, 1.2);
   EXPECT_LT(check.clip->deviation, 0.7 * check.declared.deviation);
+  // Found from its own samples alone: what leaves the range tells nothing of the other keys.
+  EXPECT_TRUE(only_lacks_clip(check));
+  EXPECT_TRUE(check.others.empty());
+}
+
+// A network that sees for itself how much noise there is denoises alike under every schedule. One
+// that begins with signal, which the noise a sampler starts from does not have, draws something
+// else.
+TEST_F(CardCheckTest, DoubtsACardThatDrawsWhatTheNetworkCannotDenoise) {
+  const double square = real_samples(512).pow(2).mean().item<double>();
+  const std::string alpha = fmt::format(
+      "torch.sqrt(((1.0 - (x * x).mean(1, True)) / {}).clamp(1e-6, 0.9999))", 1 - square);
+  save({"blind", alpha.c_str(), "torch.sqrt(1.0 - alpha * alpha + 1e-6)", "torch.zeros_like(alpha)",
+        "torch.zeros_like(alpha)"},
+       "E");
+  EXPECT_FALSE(run(card_of("noise", "ddpm-cosine")).draws_better.has_value());
+  const CardCheck check =
+      run({{"prediction", "noise"},
+           {"schedule", {{"name", "ddpm-linear"}, {"steps", 100}, {"beta_end", 0.02}}}});
+  EXPECT_NE(check.verdict, CardVerdict::fits);
+  ASSERT_TRUE(check.draws_better.has_value());
+  EXPECT_EQ(check.draws_better->change.rfind("schedule", 0), 0U) << check.draws_better->change;
 }
 
 // A network that looks its time up in a table fails at any other: the changes of its card that give
