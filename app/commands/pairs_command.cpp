@@ -1,6 +1,7 @@
 #include <fmt/ranges.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <limits>
@@ -19,6 +20,7 @@
 #include "bespoke/recipe/distill_model.h"
 #include "bespoke/recipe/error_mask.h"
 #include "bespoke/recipe/pair_store.h"
+#include "bespoke/run/multistep.h"
 #include "commands/commands.h"
 #include "commands/pairs_command.h"
 #include "options/condition_options.h"
@@ -287,7 +289,6 @@ MadePairs make_pairs_now(const OpenModel& open, const MadePairsOptions& own) {
     const int64_t end = source.first + source.count;
     source.seed = split == Split::train ? made.plan.train.seed : made.plan.validation.seed;
     source.conditions = dealt(deals, with_matching, split, source.first, end);
-    source.fixed_evaluations = own.fixed_evaluations;
     PairRun run;
     run.batch = own.batch;
     run.device = open.device;
@@ -301,6 +302,7 @@ MadePairs make_pairs_now(const OpenModel& open, const MadePairsOptions& own) {
     source.count = plan.count;
     source.tolerances = made.plan.tolerances;
     source.trajectories = trajectories;
+    source.fixed_evaluations = own.fixed_evaluations;
     return source;
   };
   made.train = make("train", Split::train, source_of(made.plan.train, defaults.fit.samples));
@@ -312,6 +314,8 @@ MadePairs make_pairs_now(const OpenModel& open, const MadePairsOptions& own) {
     source.first = made.plan.train.count;
     source.count = own.matching;
     source.tolerances = defaults.match_tolerances;
+    // Statistics need no exact samples.
+    source.fixed_evaluations = std::min(own.fixed_evaluations, kUsualEvaluations);
     made.matching = make("to match statistics of", Split::train, source);
   }
   return made;
