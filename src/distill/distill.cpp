@@ -109,16 +109,24 @@ class Distillation {
       }
       state_.starts.push_back(start);
     }
-    // Fits are told apart by this measurement already.
     const bool are_fits =
         options_.starts.empty() && options_.method != Method::adam && family_->is_bns();
-    if (are_fits) state_.chosen = static_cast<int64_t>(best_start());
+    if (are_fits) put_best_first();
     for (const StartState& start : state_.starts) {
-      const bool goes_on = !are_fits || &start == &state_.starts[best_start()];
+      const bool goes_on = !are_fits || &start == &state_.starts.front();
       if (goes_on && options_.on_start) {
         options_.on_start(start, state_.screening, family_->shape());
       }
     }
+  }
+
+  // Fits are told apart by their measurement already.
+  void put_best_first() {
+    const auto better = [](const StartState& left, const StartState& right) {
+      return left.best_psnr > right.best_psnr;
+    };
+    std::stable_sort(state_.starts.begin(), state_.starts.end(), better);
+    state_.chosen = 0;
   }
 
   // How many of the best fits are measured to choose one: the best on few samples may owe that to
@@ -213,13 +221,11 @@ class Distillation {
 
   // The best of the fits that was not iterated yet and can be.
   std::optional<size_t> untried_start() const {
-    std::optional<size_t> best;
     for (size_t k = 0; k < state_.starts.size(); ++k) {
       const StartState& start = state_.starts[k];
-      if (start.iteration > 0 || start.diverged || !can_afford(start)) continue;
-      if (!best || start.best_psnr > state_.starts[*best].best_psnr) best = k;
+      if (start.iteration == 0 && !start.diverged && can_afford(start)) return k;
     }
-    return best;
+    return {};
   }
 
   // Iterates one start until it has done `until` iterations or ends before.

@@ -31,6 +31,17 @@ TEST(CallPlan, DrawsMoreSamplesForMoreCallsAndHoldsOutWhereThatPays) {
   }
 }
 
+// What few evaluations draw may be further from the truth than a solver found by them.
+TEST(CallPlan, DrawsMoreExactlyWhereCallsAreMany) {
+  EXPECT_EQ(plan(1000).evaluations, 30);
+  EXPECT_EQ(plan(300000).evaluations, 120);
+  for (const int64_t calls : {10000, 30000, 100000}) {
+    const CallPlan found = plan(calls);
+    EXPECT_GT(found.evaluations, 30) << calls;
+    EXPECT_LE((found.samples + found.held_out) * found.evaluations, calls / 6) << calls;
+  }
+}
+
 TEST(CallPlan, LoosensTheReferenceBeforeItGivesUp) {
   EXPECT_EQ(plan(46).evaluations, 30);
   EXPECT_EQ(plan(36).evaluations, 20);
