@@ -247,7 +247,6 @@ class _Search:
         each = 1.0 if self.options.network_calls else max(1, field.calls) / field.evaluations
         self.options.most_forwards = int(budget / each)
         self.options.reference_forwards = math.ceil(spent / each)
-        self.options.begins_with_likely_ranges = self.problem.evaluations > 0
 
     def _result(self, summary: Dict[str, Any], calls: int, seconds: float) -> Result:
         problem, field = self.problem, self.problem.field

@@ -25,18 +25,24 @@ class StartChoice {
         counts_(counts),
         measured_(measured) {}
 
-  std::vector<NamedSolver> choose() const {
-    if (!options_.starts.empty()) return options_.starts;
+  std::vector<ChosenStart> choose() const {
+    if (!options_.starts.empty()) return as_chosen(options_.starts);
     const bool published = options_.method == Method::adam || !family_.is_bns();
-    if (published) return plain();
+    if (published) return as_chosen(plain());
     if (training_.trajectories() > 0) return {fitted()};
     if (options_.method == Method::fit) {
       throw bad_input("the fit needs the true trajectories of its samples, which these lack");
     }
-    return {nearest()};
+    return as_chosen({nearest()});
   }
 
  private:
+  static std::vector<ChosenStart> as_chosen(const std::vector<NamedSolver>& solvers) {
+    std::vector<ChosenStart> chosen;
+    for (const NamedSolver& solver : solvers) chosen.push_back({solver, {}});
+    return chosen;
+  }
+
   const Schedule& schedule() const { return *options_.field.schedule; }
 
   NamedSolver resolved(const std::string& name) const {
@@ -51,13 +57,14 @@ class StartChoice {
     return list;
   }
 
-  NamedSolver fitted() const {
+  ChosenStart fitted() const {
     const auto report = [&](double done) {
       if (options_.on_progress) options_.on_progress("fitting", done);
     };
     const std::vector<FoundFit> fits = search_fits(
         training_, family_, schedule(), fit_search_options(options_), finalists_, counts_, report);
-    return best_measured({fits.begin(), fits.end()});
+    const FoundFit& best = fits[best_measured(fits)];
+    return {best, best.log_errors};
   }
 
   // The nearest of the catalogue on any of the automatic grids.
@@ -102,8 +109,8 @@ class StartChoice {
     return candidates[nearest_solver(training_, solvers, samples, counts_, report)];
   }
 
-  // As they are, on all validation samples; the first where none is finite there.
-  NamedSolver best_measured(const std::vector<NamedSolver>& candidates) const {
+  // Which is the best as it is, on all validation samples; the first where none is finite there.
+  size_t best_measured(const std::vector<FoundFit>& candidates) const {
     double least = std::numeric_limits<double>::infinity();
     size_t best = 0;
     for (size_t k = 0; k < candidates.size() && candidates.size() > 1; ++k) {
@@ -117,7 +124,7 @@ class StartChoice {
         if (error.kind() != ErrorKind::diverged) throw;
       }
     }
-    return candidates[best];
+    return best;
   }
 
   const Samples& training_;
@@ -134,10 +141,11 @@ class StartChoice {
 FitSearchOptions fit_search_options(const DistillOptions& options) {
   FitSearchOptions search = options.fit;
   if (options.method == Method::fit) search.rounds = std::min(search.rounds, 1);
+  search.begins_with_likely_ranges |= options.most_forwards > 0;
   return search;
 }
 
-std::vector<NamedSolver> chosen_starts(const Samples& training, const Samples& validation,
+std::vector<ChosenStart> chosen_starts(const Samples& training, const Samples& validation,
                                        const Family& family, const DistillOptions& options,
                                        size_t finalists, Counts* counts, Counts* measured) {
   return StartChoice(training, validation, family, options, finalists, counts, measured).choose();
