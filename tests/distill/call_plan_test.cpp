@@ -115,6 +115,14 @@ TEST(CallPlan, IsKeptToWhateverTheNumber) {
   }
 }
 
+TEST(CallPlan, SpendsNothingOnMeasuringAFitToAllSamples) {
+  const Spent spent = distilled(110, Method::fit);
+  EXPECT_EQ(spent.summary.validation.forwards, 0);
+  EXPECT_GT(spent.summary.validation_psnr, 20);
+  // Where samples are held out, measurements are all there are.
+  EXPECT_GT(distilled(8000, Method::fit).summary.validation.forwards, 0);
+}
+
 TEST(CallPlan, BuysBetterSolversWithMoreCalls) {
   const auto unseen = testing::plain_samples(testing::plain_mixture({64, 4, 7, 0.6, 0.2, 0.5}),
                                              fm_ot_schedule(), 64, 9, {{}, 0});
