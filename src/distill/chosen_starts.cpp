@@ -141,7 +141,6 @@ class StartChoice {
 FitSearchOptions fit_search_options(const DistillOptions& options) {
   FitSearchOptions search = options.fit;
   if (options.method == Method::fit) search.rounds = std::min(search.rounds, 1);
-  search.begins_with_likely_ranges |= options.most_forwards > 0;
   return search;
 }
 

@@ -129,7 +129,7 @@ class Distillation {
   // Fits get what measurements leave, or a part of it where iterations are to follow, which gain
   // more once the likely times were tried.
   DistillOptions with_limited_fits(size_t finalists) const {
-    constexpr int64_t kPart = 8, kLikely = 3;
+    constexpr int64_t kPart = 8, kLikely = 3, kFew = 16;
     DistillOptions own = options_;
     // Samples that a fit leaves out would have to be measured on, for as much as it costs.
     if (!holds_out()) own.fit.samples = std::max(own.fit.samples, training_.trajectories());
@@ -147,6 +147,8 @@ class Distillation {
         iterates ? std::clamp(std::max(*left / kPart, kLikely * one), one, *left - iteration)
                  : *left;
     own.fit.most_forwards = std::max<int64_t>(1, share);
+    // With calls for more, moved ranges get anywhere from any of them.
+    own.fit.begins_with_likely_ranges |= share < kFew * one;
     return own;
   }
 

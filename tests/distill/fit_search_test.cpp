@@ -78,7 +78,8 @@ TEST(FitSearch, TriesTheLikelyRangesAloneOnFewSamples) {
 
 // By how much depends on the number of samples, so the best by its own loss need not be the first.
 TEST(FitSearch, PrefersTheLikeliestToWhatIsHardlyBetter) {
-  const Samples samples = plain_samples(testing::plain_mixture(), fm_ot_schedule(), 24, 1);
+  const Samples samples =
+      plain_samples(testing::plain_mixture({24, 4, 7, 0.6, 0.2, 0.5}), fm_ot_schedule(), 4, 1);
   int kept = 0;
   for (int nfe = 3; nfe <= 8; ++nfe) {
     FitSearchOptions options;
