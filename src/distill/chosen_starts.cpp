@@ -22,21 +22,26 @@ class StartChoice {
         finalists_(finalists),
         counts_(counts) {}
 
-  std::vector<NamedSolver> choose() const {
-    if (!options_.starts.empty()) return options_.starts;
+  std::vector<ChosenStart> choose() const {
+    if (!options_.starts.empty()) return as_chosen(options_.starts);
     if (options_.method == Method::adam || !family_.is_bns()) {
       const std::vector<NamedSolver> published = plain();
-      if (!published.empty()) return published;
-      return {nearest()};
+      return as_chosen(published.empty() ? std::vector<NamedSolver>{nearest()} : published);
     }
     if (training_.trajectories() > 0) return fitted();
     if (options_.method == Method::fit) {
       throw bad_input("the fit needs the true trajectories of its samples, which these lack");
     }
-    return {nearest()};
+    return as_chosen({nearest()});
   }
 
  private:
+  static std::vector<ChosenStart> as_chosen(const std::vector<NamedSolver>& solvers) {
+    std::vector<ChosenStart> chosen;
+    for (const NamedSolver& solver : solvers) chosen.push_back({solver, {}});
+    return chosen;
+  }
+
   const Schedule& schedule() const { return *options_.field.schedule; }
 
   NamedSolver resolved(const std::string& name) const {
@@ -51,13 +56,15 @@ class StartChoice {
     return list;
   }
 
-  std::vector<NamedSolver> fitted() const {
+  std::vector<ChosenStart> fitted() const {
     const auto report = [&](double done) {
       if (options_.on_progress) options_.on_progress("fitting", done);
     };
     const std::vector<FoundFit> fits = search_fits(
         training_, family_, schedule(), fit_search_options(options_), finalists_, counts_, report);
-    return {fits.begin(), fits.end()};
+    std::vector<ChosenStart> chosen;
+    for (const FoundFit& fit : fits) chosen.push_back({fit, fit.log_errors});
+    return chosen;
   }
 
   // The nearest of the catalogue on any of the automatic grids.
@@ -139,7 +146,7 @@ FitSearchOptions fit_search_options(const DistillOptions& options) {
   return search;
 }
 
-std::vector<NamedSolver> chosen_starts(const Samples& training, const Family& family,
+std::vector<ChosenStart> chosen_starts(const Samples& training, const Family& family,
                                        const DistillOptions& options, size_t finalists,
                                        Counts* counts) {
   return StartChoice(training, family, options, finalists, counts).choose();

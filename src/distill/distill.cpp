@@ -91,14 +91,13 @@ class Distillation {
     state_.method = options_.method;
     state_.seed = options_.seed;
     const size_t finalists = affordable_finalists();
-    for (const auto& [name, solver] : chosen_starts(
+    for (const ChosenStart& chosen : chosen_starts(
              training_, *family_, with_limited_fits(finalists), finalists, &state_.screening)) {
-      check_measurement();
       StartState start;
-      start.name = name;
-      start.theta = start.best_theta = family_->parameters(solver);
+      start.name = chosen.name;
+      start.theta = start.best_theta = family_->parameters(chosen.solver);
       try {
-        const Measurement measured = measure(start.theta);
+        const Measurement measured = measure_start(chosen, start.theta);
         start.initial_psnr = start.validation_psnr = start.best_psnr = measured.psnr;
         start.best_error = measured.error;
       } catch (const Error& error) {
@@ -141,22 +140,34 @@ class Distillation {
 
   int64_t measuring_calls() const { return family_->shape().calls() * validation_.count(); }
 
+  // Whether a fit says what it misses all samples by that there are to measure on.
+  bool measures_itself() const {
+    return !holds_out() && training_.is_linear() && training_.trajectories() >= training_.count();
+  }
+
   // Fits get what measurements leave, or a part of it where iterations are to follow, which gain
-  // more.
+  // more once the likely times were tried.
   DistillOptions with_limited_fits(size_t finalists) const {
-    constexpr int64_t kPart = 8;
+    constexpr int64_t kPart = 8, kLikely = 3, kFew = 16;
     DistillOptions own = options_;
+    // Samples that a fit leaves out would have to be measured on, for as much as it costs.
+    if (!holds_out()) own.fit.samples = std::max(own.fit.samples, training_.trajectories());
     std::optional<int64_t> left = left_for_iteration();
     if (!left) return own;
     if (finalists > 1) *left -= static_cast<int64_t>(finalists) * measuring_calls();
+    if (measures_itself()) *left += measuring_calls();
     const int64_t iteration =
         direct_optimiser(training_, family_, options_.direct)->least_cost(StartState()) +
         measuring_calls();
     const int64_t one =
-        family_->shape().calls() * std::min(options_.fit.samples, training_.trajectories());
+        family_->shape().calls() * std::min(own.fit.samples, training_.trajectories());
     const bool iterates = options_.method != Method::fit && one + iteration <= *left;
-    const int64_t share = iterates ? std::clamp(*left / kPart, one, *left - iteration) : *left;
+    const int64_t share =
+        iterates ? std::clamp(std::max(*left / kPart, kLikely * one), one, *left - iteration)
+                 : *left;
     own.fit.most_forwards = std::max<int64_t>(1, share);
+    // With calls for more, moved ranges get anywhere from any of them.
+    own.fit.begins_with_likely_ranges |= share < kFew * one;
     return own;
   }
 
@@ -332,9 +343,18 @@ class Distillation {
     double psnr, error;
   };
   Measurement measure(const std::vector<double>& theta) {
-    const auto errors = validation_.log_errors(family_->solver(theta), first_samples(validation_),
-                                               &state_.validation);
-    return {psnr_of_loss(mean(errors), options_.peak), psnr_error(errors)};
+    return measurement(validation_.log_errors(family_->solver(theta), first_samples(validation_),
+                                              &state_.validation));
+  }
+  Measurement measurement(const std::vector<double>& log_errors) const {
+    return {psnr_of_loss(mean(log_errors), options_.peak), psnr_error(log_errors)};
+  }
+
+  // A fit on all samples that there are measured itself.
+  Measurement measure_start(const ChosenStart& start, const std::vector<double>& theta) {
+    if (measures_itself() && !start.log_errors.empty()) return measurement(start.log_errors);
+    check_measurement();
+    return measure(theta);
   }
 
   // Reported, not part of the search: counted with the validation.

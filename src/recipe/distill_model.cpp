@@ -178,7 +178,6 @@ ModelDistillOptions within_calls(ModelDistillOptions options, int64_t samples) {
   options.training_plan.count = plan.samples;
   options.validation_plan.count = plan.held_out;
   options.fixed_evaluations = plan.evaluations;
-  options.fit.begins_with_likely_ranges = true;
   return options;
 }
 
