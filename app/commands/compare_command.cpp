@@ -508,9 +508,8 @@ CatalogueNeed need_of_catalogue(const PreparedComparison& work, const Comparison
   search.first = evaluations;
   search.most = static_cast<int>(options.equal_up_to);
   search.measured = [&](const std::vector<NamedSolver>& solvers, int64_t count) {
-    const Comparison found =
-        compare(work.chosen.model, solvers, work.chosen.noise(0, count),
-                slice(work.chosen.conditions, 0, count), library);
+    const Comparison found = compare(work.chosen.model, solvers, work.chosen.noise(0, count),
+                                     slice(work.chosen.conditions, 0, count), library);
     rounds += 1;
     std::vector<double> psnr;
     for (const auto& row : found.rows) psnr.push_back(row.psnr);
@@ -532,8 +531,8 @@ std::optional<CatalogueNeed> look_for_need(const PreparedComparison& work,
   const bool by_calls = unit_of(result.figures) == CostUnit::network_calls;
   const int evaluations = by_calls ? std::max(1, featured->model_calls / 2) : featured->nfe;
   if (evaluations >= options.equal_up_to) return std::nullopt;
-  return need_of_catalogue(work, result, work.contenders.solvers[place].solver,
-                           evaluations, options);
+  return need_of_catalogue(work, result, work.contenders.solvers[place].solver, evaluations,
+                           options);
 }
 
 void run_compare(const CompareCommandOptions& options) {
