@@ -266,6 +266,19 @@ void warn_of_doubt(const OpenModel& open, const CardCheck& check, bool real) {
       open.name, real ? "the real" : "its own", check.declared.error);
 }
 
+// What clipping samples to the range did to them, where it is not what they lack.
+std::string told(const std::optional<ClipTrial>& clip) {
+  if (!clip) return "";
+  if (clip->gain < 1) {
+    return fmt::format(", and clipped to value_range the network denoises {:.0f} % worse",
+                       100 * (1 / clip->gain - 1));
+  }
+  return fmt::format(
+      ", and clipped to value_range they have a deviation of {:.3g} and are denoised no better "
+      "than by a linear guess ({:.2f} of its error)",
+      clip->deviation, clip->error);
+}
+
 // Values outside the range: the model clips, or its data has another scale.
 void advise_on_range(const OpenModel& open, const CardCheck& check, bool real) {
   constexpr double kManyOutside = 0.05;
@@ -285,10 +298,7 @@ void advise_on_range(const OpenModel& open, const CardCheck& check, bool real) {
   fmt::print(
       "Note: {}. 99 % of them lie in [{:.3g}, {:.3g}]{}: if that is the scale of the data, "
       "value_range should say so.\n",
-      found, check.least, check.most,
-      check.clip ? fmt::format(", and clipped to value_range the network denoises {:.0f} % worse",
-                               100 * (1 / check.clip->gain - 1))
-                 : "");
+      found, check.least, check.most, told(check.clip));
 }
 
 // What the check cannot see: a network that does the same under two declarations tells neither.
