@@ -148,7 +148,7 @@ class Distillation {
   // Fits get what measurements leave, or a part of it where iterations are to follow, which gain
   // more once the likely times were tried.
   DistillOptions with_limited_fits(size_t finalists) const {
-    constexpr int64_t kPart = 8, kLikely = 3, kFew = 16;
+    constexpr int64_t kPart = 8, kLikely = 3, kFew = 12;
     DistillOptions own = options_;
     // Samples that a fit leaves out would have to be measured on, for as much as it costs.
     if (!holds_out()) own.fit.samples = std::max(own.fit.samples, training_.trajectories());

@@ -1,8 +1,5 @@
 #include "bespoke/distill/fit.h"
 
-#include <algorithm>
-#include <limits>
-
 #include "bespoke/base/error.h"
 #include "bespoke/base/mean.h"
 
@@ -47,18 +44,6 @@ std::vector<double> log_errors(const LinearModel& all, const std::vector<double>
   return errors;
 }
 
-// The mean over the samples of what each is missed by where the step is fitted to the others.
-double left_out_loss(const LinearModel& all, double smoothing, size_t step) {
-  double sum = 0;
-  for (size_t k = 0; k < all.samples.size(); ++k) {
-    LinearModel others = all, left_out = all;
-    others.samples.erase(others.samples.begin() + static_cast<std::ptrdiff_t>(k));
-    left_out.samples = {all.samples[k]};
-    sum += left_out.loss(solved(balanced_change(others, smoothing), step));
-  }
-  return sum / static_cast<double>(all.samples.size());
-}
-
 }  // namespace
 
 FittedSolver fit_solver(const Samples& samples, const std::vector<int64_t>& subset,
@@ -79,11 +64,11 @@ FittedSolver fit_solver(const Samples& samples, const std::vector<int64_t>& subs
   run.start(solver.start_scale);
   for (size_t i = 0; i < n; ++i) {
     LinearModel step = run.evaluate(times[i], times[i + 1]);
-    fitted.steps.push_back(step);
     std::vector<double> change;
     if (i + 1 < n) {
       change = solved(balanced_change(step, options.smoothing), i);
     } else {
+      fitted.last_step = step;
       // From least squares on, since far from it the log error has other minima.
       change = solved(least_squares_change(step), i);
       step = moved(step, change);
@@ -101,11 +86,15 @@ FittedSolver fit_solver(const Samples& samples, const std::vector<int64_t>& subs
 }
 
 double left_out_loss(const FittedSolver& fitted, double smoothing) {
-  double worst = -std::numeric_limits<double>::infinity();
-  for (size_t i = 0; i < fitted.steps.size(); ++i) {
-    worst = std::max(worst, left_out_loss(fitted.steps[i], smoothing, i));
+  const LinearModel& all = fitted.last_step;
+  double sum = 0;
+  for (size_t k = 0; k < all.samples.size(); ++k) {
+    LinearModel others = all, left_out = all;
+    others.samples.erase(others.samples.begin() + static_cast<std::ptrdiff_t>(k));
+    left_out.samples = {all.samples[k]};
+    sum += left_out.loss(solved(balanced_change(others, smoothing), fitted.solver.a.size() - 1));
   }
-  return worst;
+  return sum / static_cast<double>(all.samples.size());
 }
 
 }  // namespace bespoke

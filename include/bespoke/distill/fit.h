@@ -30,12 +30,11 @@ struct FittedSolver {
   NsSolver solver;
   double loss;                     // the mean log error on the samples, without the floor
   std::vector<double> log_errors;  // of each
-  std::vector<LinearModel> steps;  // what each could do: residual -x(t_{i+1})
+  LinearModel last_step;           // what it could do: residual -x(1)
 };
 
 // What samples that it was not fitted to would be missed by, from these alone: the mean log error
-// of each by a step fitted to the others, of the worst step. An early one that misses much tells of
-// samples for which later ones cannot make up. No evaluations; needs two samples.
+// of each by a last step fitted to the others. No evaluations; needs two samples.
 double left_out_loss(const FittedSolver& fitted, double smoothing);
 
 // `times` are t_0 ... t_n with t_n = 1. Bad input where a step has more unknowns than the samples
