@@ -17,6 +17,18 @@ namespace bespoke {
 using namespace detail;
 
 void DistillCommandOptions::add_to(CLI::App& command) {
+  command.add_option("--nfe", nfe,
+                     "evaluations, one or a list such as 4-20+2; default 8, or with "
+                     "--network-calls as many as does best");
+  command
+      .add_option("--network-calls", numbers.network_calls,
+                  "with --guidance W: a solver that guides itself, of so many network calls a "
+                  "sample; its late steps make no unconditional call")
+      ->check(positive_number());
+  command
+      .add_option("--family", numbers.family,
+                  "bns (every Non-Stationary solver), bst or bst-rk2, bst-rk1 (scale-time)")
+      ->capture_default_str();
   add_condition_options(command, conditions,
                         "conditions of the pairs, where they are made now: as for 'bespoke pairs'");
   command.add_option("--pairs", pairs,
@@ -31,18 +43,6 @@ void DistillCommandOptions::add_to(CLI::App& command) {
   command.add_option("--tolerance", tolerance,
                      "of the reference, where pairs are made now; default 1e-5 up to 12 NFE, 3e-6 "
                      "beyond and for adam");
-  command.add_option("--nfe", nfe,
-                     "evaluations, one or a list such as 4-20+2; default 8, or with "
-                     "--network-calls as many as does best");
-  command
-      .add_option("--network-calls", numbers.network_calls,
-                  "with --guidance W: a solver that guides itself, of so many network calls a "
-                  "sample; its late steps make no unconditional call")
-      ->check(positive_number());
-  command
-      .add_option("--family", numbers.family,
-                  "bns (every Non-Stationary solver), bst or bst-rk2, bst-rk1 (scale-time)")
-      ->capture_default_str();
   command
       .add_option(
           "--init", init,
