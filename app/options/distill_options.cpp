@@ -17,20 +17,6 @@ namespace bespoke {
 using namespace detail;
 
 void DistillCommandOptions::add_to(CLI::App& command) {
-  add_condition_options(command, conditions,
-                        "conditions of the pairs, where they are made now: as for 'bespoke pairs'");
-  command.add_option("--pairs", pairs,
-                     "folder made by 'bespoke pairs'; default: made now, in memory, for adam in "
-                     "the run's folder");
-  command
-      .add_option(
-          "--samples", samples,
-          "samples of the model to learn from, the first of --pairs or made now; default all "
-          "of --pairs, otherwise 96, or as many as --calls pays for")
-      ->check(positive_number());
-  command.add_option("--tolerance", tolerance,
-                     "of the reference, where pairs are made now; default 1e-5 up to 12 NFE, 3e-6 "
-                     "beyond and for adam");
   command.add_option("--nfe", nfe,
                      "evaluations, one or a list such as 4-20+2; default 8, or with "
                      "--network-calls as many as does best");
@@ -45,6 +31,20 @@ void DistillCommandOptions::add_to(CLI::App& command) {
                   "states and velocities), times:METHOD (the times of a method of the catalogue), "
                   "bst or bst-rk2, bst-rk1 (scale-time)")
       ->capture_default_str();
+  add_condition_options(command, conditions,
+                        "conditions of the pairs, where they are made now: as for 'bespoke pairs'");
+  command.add_option("--pairs", pairs,
+                     "folder made by 'bespoke pairs'; default: made now, in memory, for adam in "
+                     "the run's folder");
+  command
+      .add_option(
+          "--samples", samples,
+          "samples of the model to learn from, the first of --pairs or made now; default all "
+          "of --pairs, otherwise 96, or as many as --calls pays for")
+      ->check(positive_number());
+  command.add_option("--tolerance", tolerance,
+                     "of the reference, where pairs are made now; default 1e-5 up to 12 NFE, 3e-6 "
+                     "beyond and for adam");
   command
       .add_option(
           "--init", init,
