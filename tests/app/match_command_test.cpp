@@ -3,8 +3,6 @@
 #include <gtest/gtest.h>
 #include <torch/script.h>
 
-#include <iterator>
-#include <regex>
 #include <string>
 #include <utility>
 
@@ -43,32 +41,6 @@ TEST_F(MatchCommand, MatchesClassesApartWhereAsked) {
     EXPECT_TRUE(to_json(file.provenance_of(1)).contains("match"));
   }
   EXPECT_FALSE(solver("together") == solver("apart"));
-}
-
-// Solvers found in two ways are seen under each other at every cost, beside others at one at a
-// time.
-TEST_F(MatchCommand, SolversFoundInTwoWaysAreShownAtEveryCost) {
-  for (const auto& [folder, samples] :
-       {std::pair<std::string, std::string>{"one", "4"}, {"other", "8"}}) {
-    const auto found =
-        run("distill --model cifar10-fm-ot --nfe 1,2 --method fit --tolerance 1e-1 "
-            "--samples " +
-            samples + " -o " + folder);
-    ASSERT_EQ(found.code, 0) << found.err;
-  }
-  const auto hidden_rows = [&](const std::string& more) {
-    const auto outcome =
-        run("compare --model cifar10-fm-ot --cond y=0 --count 2 --nfe 1,2 --tolerance 1e-1 "
-            "--solvers one/bns.solver.json,other/bns.solver.json" +
-            more + " --report report.html --force");
-    EXPECT_EQ(outcome.code, 0) << outcome.err;
-    const std::string page = detail::read_file(folder_ / "report.html");
-    const std::regex hidden("<div class=\"strip[^>]* hidden>");
-    return std::distance(std::sregex_iterator(page.begin(), page.end(), hidden),
-                         std::sregex_iterator());
-  };
-  EXPECT_EQ(hidden_rows(""), 0);
-  EXPECT_EQ(hidden_rows(",euler"), 3);
 }
 
 TEST_F(MatchCommand, FeaturesThatDoNotFitAreToldInASentence) {
