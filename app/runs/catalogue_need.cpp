@@ -65,12 +65,17 @@ class Finder {
     return list;
   }
 
-  // The methods to try on every grid: those that do well on one of two.
-  void choose_methods(int nfe) {
-    const auto usual = [](const SolverName& name) {
+  // Every method, on two grids.
+  std::vector<Candidate> usual(int nfe) const {
+    const auto wanted = [](const SolverName& name) {
       return name.grid == "uniform-t" || name.grid == "lambda-range";
     };
-    for (const Candidate& one : ranked(contenders(nfe, usual), 1)) {
+    return ranked(contenders(nfe, wanted), 1);
+  }
+
+  // The methods to try on every grid: those that do well on one of two.
+  void choose_methods(int nfe) {
+    for (const Candidate& one : usual(nfe)) {
       if (methods_.size() == kKeptMethods) return;
       methods_.insert(method_of(SolverName::parse(one.named.name)));
     }
@@ -80,6 +85,8 @@ class Finder {
     if (methods_.empty()) choose_methods(nfe);
     const auto kept = [&](const SolverName& name) { return methods_.count(method_of(name)) > 0; };
     std::vector<Candidate> candidates = ranked(contenders(nfe, kept), 1);
+    // Methods of two evaluations a step cannot spend an odd number.
+    if (candidates.empty()) candidates = usual(nfe);
     candidates.resize(std::min(candidates.size(), kFinalists));
     return ranked(candidates, search_.samples).front();
   }

@@ -9,6 +9,7 @@
 #include "bespoke/measure/card_check.h"
 #include "bespoke/model/guidance.h"
 #include "bespoke/recipe/error_mask.h"
+#include "bespoke/recipe/reference_choice.h"
 #include "bespoke/run/multistep.h"
 
 namespace bespoke {
@@ -65,6 +66,7 @@ PairMaker::PairMaker(const OpenModel& open, PairRequest request, Execution execu
     : open_(open),
       request_(completed(std::move(request), open)),
       execution_(std::move(execution)),
+      matching_evaluations_(std::min(request_.fixed_evaluations, kUsualEvaluations)),
       deals_(open, request_.conditions, with_matching(request_)) {
   request_.plan.conditions = deals_.policy();
 }
@@ -94,29 +96,46 @@ PairReport PairMaker::fill(const std::filesystem::path& folder) const {
   return make_pairs(folder, plan(), guided(open_, deals_.rows()), conditions, run);
 }
 
+int64_t PairMaker::choose_reference() {
+  if (request_.fixed_evaluations == 0) return 0;
+  PairSource source = source_of(Split::train, 0);
+  source.conditions = deals_.of(Split::train, 0, source.count);
+  const ReferenceChoice choice =
+      bespoke::choose_reference(guided(open_, deals_.rows()), source, request_.fixed_evaluations,
+                                run_on(execution_, "how to draw the model's own samples"));
+  request_.fixed_evaluations = choice.fixed_evaluations;
+  if (choice.fixed_evaluations == 0) request_.plan.tolerances = choice.tolerances;
+  return choice.calls;
+}
+
 Pairs PairMaker::make(Split split, PairSource source, const std::string& what) const {
-  source.seed = (split == Split::train ? plan().train : plan().validation).seed;
   source.conditions = deals_.of(split, source.first, source.first + source.count);
   return make_pairs(guided(open_, deals_.rows()), source,
                     run_on(execution_, fmt::format("the model's own samples ({})", what)));
 }
 
-Pairs PairMaker::make(Split split, int64_t trajectories) const {
+PairSource PairMaker::source_of(Split split, int64_t trajectories) const {
+  const SplitPlan& wanted = split == Split::train ? plan().train : plan().validation;
   PairSource source;
-  source.count = (split == Split::train ? plan().train : plan().validation).count;
+  source.seed = wanted.seed;
+  source.count = wanted.count;
   source.tolerances = plan().tolerances;
   source.trajectories = trajectories;
   source.fixed_evaluations = request_.fixed_evaluations;
-  return make(split, source, to_string(split));
+  return source;
+}
+
+Pairs PairMaker::make(Split split, int64_t trajectories) const {
+  return make(split, source_of(split, trajectories), to_string(split));
 }
 
 Pairs PairMaker::make_matching() const {
   PairSource source;
+  source.seed = plan().train.seed;
   source.first = plan().train.count;
   source.count = request_.matching;
   source.tolerances = request_.matching_tolerances;
-  // Statistics need no exact samples.
-  source.fixed_evaluations = std::min(request_.fixed_evaluations, kUsualEvaluations);
+  source.fixed_evaluations = matching_evaluations_;
   return make(Split::train, source, "to match statistics of");
 }
 

@@ -63,10 +63,11 @@ TrainingPairs read_training_pairs(const std::string& folder, int64_t count, Meth
 
 TrainingPairs make_training_pairs(const OpenModel& open, const PairRequest& request,
                                   const Execution& execution) {
-  const PairMaker maker(open, request, execution);
+  PairMaker maker(open, request, execution);
   // A look costs calls, which a budget does not have.
   if (request.fixed_evaluations == 0) maker.look_first();
   TrainingPairs pairs;
+  pairs.reference_evaluations = maker.choose_reference();
   const auto intact = [&](const Pairs& made, const std::string& what) {
     pairs.reference_evaluations += total_evaluations(made);
     return intact_pairs(made, what, execution);
@@ -81,9 +82,9 @@ TrainingPairs make_training_pairs(const OpenModel& open, const PairRequest& requ
     pairs.matching = intact(maker.make_matching(), "matching");
     pairs.provenance["matching"] = request.matching;
   }
-  if (request.fixed_evaluations > 0) {
+  if (maker.fixed_evaluations() > 0) {
     pairs.provenance.erase("tolerance");
-    pairs.provenance["evaluations"] = request.fixed_evaluations;
+    pairs.provenance["evaluations"] = maker.fixed_evaluations();
   }
   return pairs;
 }

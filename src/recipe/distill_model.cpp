@@ -9,6 +9,7 @@
 #include "bespoke/base/text.h"
 #include "bespoke/distill/call_plan.h"
 #include "bespoke/model/fields.h"
+#include "bespoke/recipe/reference_choice.h"
 #include "bespoke/run/multistep.h"
 
 namespace bespoke {
@@ -34,10 +35,8 @@ PairRun run_for(const ModelDistillOptions& options, const std::string& what) {
   return run;
 }
 
-Pairs given_or_made(const ModelPtr& model, const ModelDistillOptions& options, Split split) {
+PairSource source_of(const ModelDistillOptions& options, Split split) {
   const bool train = split == Split::train;
-  const std::optional<Pairs>& given = train ? options.training : options.validation;
-  if (given) return given->to(options.device, state_dtype(*model));
   const SplitPlan& plan = train ? options.training_plan : options.validation_plan;
   PairSource source;
   source.seed = plan.seed;
@@ -47,8 +46,14 @@ Pairs given_or_made(const ModelPtr& model, const ModelDistillOptions& options, S
   source.fixed_evaluations = options.fixed_evaluations;
   source.trajectories = train ? trajectories_needed(options) : 0;
   if (options.conditions) source.conditions = options.conditions(split, 0, plan.count);
+  return source;
+}
+
+Pairs given_or_made(const ModelPtr& model, const ModelDistillOptions& options, Split split) {
+  const std::optional<Pairs>& given = split == Split::train ? options.training : options.validation;
+  if (given) return given->to(options.device, state_dtype(*model));
   const PairRun run = run_for(options, to_string(split) + " pairs");
-  return make_pairs(model, source, run).to(options.device, state_dtype(*model));
+  return make_pairs(model, source_of(options, split), run).to(options.device, state_dtype(*model));
 }
 
 // Of a guided evaluation both, where calls are counted one by one.
@@ -67,6 +72,19 @@ Pairs pairs_for(const ModelPtr& model, const ModelDistillOptions& options, Split
     if (options.on_left_out) options.on_left_out(split, pair);
   }
   return std::move(sound.pairs);
+}
+
+// Where a number of evaluations is asked for, they are spent as suits the model.
+ModelDistillOptions with_chosen_reference(const ModelPtr& model, ModelDistillOptions options,
+                                          int64_t* calls) {
+  if (options.fixed_evaluations == 0 || options.training) return options;
+  const ReferenceChoice choice =
+      choose_reference(model, source_of(options, Split::train), options.fixed_evaluations,
+                       run_for(options, "how to draw the model's own samples"));
+  options.fixed_evaluations = choice.fixed_evaluations;
+  if (choice.fixed_evaluations == 0) options.tolerances = choice.tolerances;
+  *calls += choice.calls * (options.network_calls > 0 ? 2 : 1);
+  return options;
 }
 
 // Whose statistics are matched: those given, or those after the training pairs.
@@ -190,10 +208,12 @@ DistillSummary distill(const ModelPtr& model, const ModelDistillOptions& options
   }
   fill_in_features(own.match);
   own.validate();
-  const Pairs training = pairs_for(model, options, Split::train, &own.reference_forwards);
+  const ModelDistillOptions drawing =
+      with_chosen_reference(model, options, &own.reference_forwards);
+  const Pairs training = pairs_for(model, drawing, Split::train, &own.reference_forwards);
   std::optional<Pairs> validation;
   if (options.validation || options.validation_plan.count > 0) {
-    validation = pairs_for(model, options, Split::validation, &own.reference_forwards);
+    validation = pairs_for(model, drawing, Split::validation, &own.reference_forwards);
   }
   const bool matches = own.match.has_statistics(own.nfe);
   const Pairs matching =

@@ -41,9 +41,14 @@ class PairMaker {
   PairMaker(const OpenModel& open, PairRequest request, Execution execution);
 
   const PairPlan& plan() const { return request_.plan; }
+  int64_t fixed_evaluations() const { return request_.fixed_evaluations; }
 
   // Notes of what is doubtful in a few samples of a network, before hundreds are made.
   void look_first() const;
+
+  // Where a number of evaluations is asked for: whether they are best spent evenly, or by steps
+  // that follow the errors, is found out and done from then on. The calls that this took.
+  int64_t choose_reference();
 
   // Makes what the folder lacks.
   PairReport fill(const std::filesystem::path& folder) const;
@@ -53,11 +58,13 @@ class PairMaker {
   Pairs make_matching() const;
 
  private:
+  PairSource source_of(Split split, int64_t trajectories) const;
   Pairs make(Split split, PairSource source, const std::string& what) const;
 
   const OpenModel& open_;
   PairRequest request_;
   Execution execution_;
+  int64_t matching_evaluations_;  // statistics need no exact samples
   ConditionDeals deals_;
 };
 
