@@ -229,10 +229,33 @@ class Flux(FlowPipeline):
         return self.pipe._pack_latents(latents, *latents.shape)
 
     def schedulers(self, spacing):
-        found = super().schedulers(spacing)
-        found["Euler, shifted"] = diffusers.FlowMatchEulerDiscreteScheduler.from_config(
-            self.base.config)
+        """Those that the pipeline takes, and others made to be taken, shifted too."""
+        found = {"Euler": diffusers.FlowMatchEulerDiscreteScheduler(),
+                 "Euler, its own shift": diffusers.FlowMatchEulerDiscreteScheduler.from_config(
+                     self.base.config)}
+        if spacing == "own":
+            for name, kind in (("DPM++(2M)", "DPMSolverMultistepScheduler"),
+                               ("UniPC", "UniPCMultistepScheduler")):
+                for shift in (1.0, 3.0):
+                    found[f"{name}, shift {shift:g}"] = counting_sigmas(kind)(
+                        prediction_type="flow_prediction", use_flow_sigmas=True, flow_shift=shift)
         return found
+
+    def reference(self):
+        """A scheduler to take many steps with."""
+        return counting_sigmas("FlowMatchHeunDiscreteScheduler")()
+
+
+def counting_sigmas(kind):
+    """A scheduler of diffusers for a pipeline that gives sigmas: it takes their number from them."""
+    scheduler = getattr(diffusers, kind)
+
+    class Counting(scheduler):
+        def set_timesteps(self, num_inference_steps=None, device=None, sigmas=None, mu=None):
+            count = num_inference_steps if sigmas is None else len(sigmas)
+            scheduler.set_timesteps(self, count, device)
+    Counting.__name__ = kind
+    return Counting
 
 
 def psnr(found, expected):

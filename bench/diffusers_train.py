@@ -92,6 +92,10 @@ def read_images(archives):
             torch.tensor([classes[name] for name in names]))
 
 
+def shrunk(x, size):
+    return torch.nn.functional.avg_pool2d(x, x.shape[-1] // size)
+
+
 def alphas_of(betas):
     """alpha-bar of each level of noise."""
     return torch.cumprod(1 - betas, 0)
@@ -113,8 +117,8 @@ def v_loss(call, x, alphas):
 
 def unet_loss(model, x, labels, ends):
     """With DDPM's linear betas."""
-    x = torch.nn.functional.avg_pool2d(x, x.shape[-1] // model.config.sample_size)
-    return v_loss(lambda state, time: model(state, time).sample, x,
+    return v_loss(lambda state, time: model(state, time).sample,
+                  shrunk(x, model.config.sample_size),
                   alphas_of(torch.linspace(1e-4, 0.02, LEVELS)))
 
 
@@ -122,13 +126,13 @@ def conditional_loss(model, x, labels, ends):
     """With Stable Diffusion's betas; one class in ten is left out."""
     text = ends[0][without_some(labels)]
     return v_loss(lambda state, time: model(state, time, encoder_hidden_states=text).sample,
-                  torch.nn.functional.avg_pool2d(x, 2),
+                  shrunk(x, 16),
                   alphas_of(torch.linspace(0.00085 ** 0.5, 0.012 ** 0.5, LEVELS) ** 2))
 
 
 def flow_loss(call, x, labels):
     """Of noise - x, with times as Stable Diffusion 3 draws them; one class in ten is left out."""
-    x = torch.nn.functional.avg_pool2d(x, 2)
+    x = shrunk(x, 16)
     sigma = torch.randn(len(x), device=x.device).sigmoid()
     noise = torch.randn_like(x)
     level = sigma.reshape(-1, 1, 1, 1)

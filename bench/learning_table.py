@@ -75,6 +75,7 @@ def main():
     if options.models is None and options.cases != ["embedded"]:
         parser.error("all but embedded need --models")
     diffusers.utils.logging.set_verbosity_error()
+    torch.backends.cudnn.allow_tf32 = False
     print(f"bespoke-solvers {bespoke.__version__}, diffusers {diffusers.__version__}, "
           f"PyTorch {torch.__version__}, {options.device}")
     for name in options.cases:

@@ -234,9 +234,17 @@ std::string evidence(const CardCheck& check, bool real) {
   return fmt::format("{} over {} sets of samples, {}", clause, check.sets, each);
 }
 
+// Whether the best change is worth naming: one that denoises neither its own samples nor leaves the
+// card to denoise its own says how little the network has learnt, not what is wrong.
+bool is_worth_naming(const CardCheck& check, bool real) {
+  constexpr double kNotable = 1.05, kDenoised = 0.9;
+  if (check.sets == 0 || check.gain <= kNotable) return false;
+  const ScoredCard& best = check.others.front();
+  return real || !best.drew || best.error < kDenoised || check.declared.error < kDenoised;
+}
+
 void warn_of_doubt(const OpenModel& open, const CardCheck& check, bool real) {
-  constexpr double kNotable = 1.05;
-  if (check.sets > 0 && check.gain > kNotable) {
+  if (is_worth_naming(check, real)) {
     say("bespoke: warning: {} may not describe this network: {}; see whether the card's key is "
         "right{}",
         open.name, evidence(check, real), real ? "" : ", or give real samples with --data");
@@ -252,9 +260,23 @@ void warn_of_doubt(const OpenModel& open, const CardCheck& check, bool real) {
     return;
   }
   say("bespoke: warning: under {} the network denoises {} samples badly (error {:.2f}, 1 is a "
-      "linear guess's) and no single change fits better; check sample_shape, value_range, "
+      "linear guess's) and under no single change it does much better; check sample_shape, "
+      "value_range, "
       "input_scaling and the weights",
       open.name, real ? "the real" : "its own", check.declared.error);
+}
+
+// What clipping samples to the range did to them, where it is not what they lack.
+std::string told(const std::optional<ClipTrial>& clip) {
+  if (!clip) return "";
+  if (clip->gain < 1) {
+    return fmt::format(", and clipped to value_range the network denoises {:.0f} % worse",
+                       100 * (1 / clip->gain - 1));
+  }
+  return fmt::format(
+      ", and clipped to value_range they have a deviation of {:.3g} and are denoised no better "
+      "than by a linear guess ({:.2f} of its error)",
+      clip->deviation, clip->error);
 }
 
 // Values outside the range: the model clips, or its data has another scale.
@@ -276,10 +298,7 @@ void advise_on_range(const OpenModel& open, const CardCheck& check, bool real) {
   fmt::print(
       "Note: {}. 99 % of them lie in [{:.3g}, {:.3g}]{}: if that is the scale of the data, "
       "value_range should say so.\n",
-      found, check.least, check.most,
-      check.clip ? fmt::format(", and clipped to value_range the network denoises {:.0f} % worse",
-                               100 * (1 / check.clip->gain - 1))
-                 : "");
+      found, check.least, check.most, told(check.clip));
 }
 
 // What the check cannot see: a network that does the same under two declarations tells neither.

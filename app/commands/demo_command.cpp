@@ -23,6 +23,7 @@ namespace {
 struct DemoCommandOptions {
   std::string model = "cifar10-fm-ot";
   std::string output = "demo";
+  bool few = false;  // one to four evaluations
 };
 
 using Arguments = std::vector<std::string>;
@@ -74,20 +75,25 @@ DemoCase by_class(const DemoCommandOptions& options) {
           "A minute"};
 }
 
-// Where guidance doubles the calls of the network, fewer evaluations.
+// Where guidance doubles the calls of the network, fewer evaluations, and the catalogue is tried up
+// to twice as many only.
 constexpr char kGuidedSize[] = "--calls 8000";
 
 DemoCase by_prompt(const DemoCommandOptions& options, const std::string& prompts) {
-  return {"image model", fmt::format("--prompts {} --guidance 2", prompts),
-          kGuidedSize,   "--count 16 --space decoded " + compared(options, "unipc3-bh2"),
-          "8",           "A minute and a half"};
+  return {"image model",
+          fmt::format("--prompts {} --guidance 2", prompts),
+          kGuidedSize,
+          "--count 16 --space decoded --equal-up-to 16 " + compared(options, "unipc3-bh2"),
+          "8",
+          "A minute and a half"};
 }
 
 DemoCase by_gap(const DemoCommandOptions& options, const std::string& gaps) {
   return {"model of speech",
           fmt::format("--utterances {} --guidance 1", gaps),
           kGuidedSize,
-          fmt::format("{} --sounds {}/sounds", compared(options, "unipc3-bh2"), options.output),
+          fmt::format("--equal-up-to 16 {} --sounds {}/sounds", compared(options, "unipc3-bh2"),
+                      options.output),
           "8",
           "A minute"};
 }
@@ -108,21 +114,20 @@ Arguments words(const std::string& text) {
 }
 
 // A demo that was stopped goes on where it was.
-Arguments distill_step(const DemoCommandOptions& options, const DemoCase& what) {
-  const bool begun = is_file(std::filesystem::path(options.output) / "run/options.json");
-  return words(fmt::format("distill --model {} {} --nfe {} {} -o {}/run{}", options.model,
-                           what.samples, what.nfe, what.distill, options.output,
-                           begun ? " --resume" : ""));
+Arguments distill_step(const DemoCommandOptions& options, const std::string& how,
+                       const std::string& run) {
+  const bool begun = is_file(std::filesystem::path(options.output) / run / "options.json");
+  return words(fmt::format("distill --model {} {} -o {}/{}{}", options.model, how, options.output,
+                           run, begun ? " --resume" : ""));
 }
 
 // Pictures without the report that comes after them were left by a demo that was stopped.
-Arguments compare_step(const DemoCommandOptions& options, const DemoCase& what) {
+Arguments compare_step(const DemoCommandOptions& options, const std::string& what) {
   const bool drawn = is_file(std::filesystem::path(options.output) / "pictures/psnr.png");
-  return words(
-      fmt::format("compare --model {} {} --tolerance 1e-4 --nfe {} {} --report {}/report.html{}{}",
-                  options.model, what.samples, what.nfe, what.compare, options.output,
-                  charts_are_built() ? fmt::format(" --png {}/pictures", options.output) : "",
-                  drawn ? " --force" : ""));
+  return words(fmt::format(
+      "compare --model {} {} --tolerance 1e-4 --report {}/report.html{}{}", options.model, what,
+      options.output, charts_are_built() ? fmt::format(" --png {}/pictures", options.output) : "",
+      drawn ? " --force" : ""));
 }
 
 // One that ended; one that was stopped is continued.
@@ -131,10 +136,8 @@ void refuse_earlier_demo(const DemoCommandOptions& options) {
   throw usage_error("{} holds an earlier demo; remove it or choose another -o", options.output);
 }
 
-void run_demo(const DemoCommandOptions& options) {
-  refuse_earlier_demo(options);
+void run_usual(const DemoCommandOptions& options) {
   const DemoCase what = case_of(options);
-  forget_invocations();  // a report names the commands below instead
   fmt::print(
       "Bespoke makes a small {}, {}, sample faster, with solvers of {} evaluations\n"
       "that are made for it. {} on two CPU cores.\n",
@@ -143,16 +146,61 @@ void run_demo(const DemoCommandOptions& options) {
       "1. The model's own samples; solvers fitted to them in closed form; and what a few "
       "iterations\n"
       "   make of each, all by calling the model alone:",
-      distill_step(options, what));
-  run_step(fmt::format("2. How near it and the others come, on other noise; {} is the best\n"
-                       "   of the catalogue at 8 evaluations ('--solvers best' looks for it):",
-                       best_found().at(options.model)),
-           compare_step(options, what));
+      distill_step(options, fmt::format("{} --nfe {} {}", what.samples, what.nfe, what.distill),
+                   "run"));
+  run_step(
+      fmt::format("2. How near it and the others come, on other noise; {} is the best\n"
+                  "   of the catalogue at 8 evaluations ('--solvers best' looks for it):",
+                  best_found().at(options.model)),
+      compare_step(options, fmt::format("{} --nfe {} {}", what.samples, what.nfe, what.compare)));
   const auto file = read_solver_file(options.output + "/run/bns.solver.json");
   fmt::print(
       "\nThe solver of 8 evaluations is {} numbers in {}/run/bns.solver.json\n"
       "The report is {}/report.html\n",
       file.at(8).parameter_count(), options.output, options.output);
+}
+
+// One to four evaluations, matched to each sample and to their distribution as well.
+void run_few(const DemoCommandOptions& options) {
+  if (!embedded_prompts(options.model).empty() || !embedded_gaps(options.model).empty()) {
+    throw usage_error(
+        "--few is for the models of images by class, whose features are embedded: cifar10-fm-ot "
+        "and cifar10-eps-vp; found {}",
+        options.model);
+  }
+  fmt::print(
+      "Bespoke makes a small image model, {}, draw in one to four model evaluations instead of\n"
+      "about eighty. Three minutes on two CPU cores.\n",
+      options.model);
+  run_step(
+      "1. Solvers whose samples are as near as they can be to the model's, one by one. Where\n"
+      "   evaluations are few, near means blurred:",
+      distill_step(options, "--nfe 1-4 --calls 2000 --batch 32", "samples"));
+  run_step(
+      "2. From these on, the mean and covariance of a classifier's features of the samples are\n"
+      "   matched as well, still by calling the model alone:",
+      distill_step(options,
+                   fmt::format("--nfe 1-4 --init {}/samples/bns.solver.json --iterations 1 "
+                               "--samples 24 --match both --features {} --match-samples 128 "
+                               "--batch 32",
+                               options.output, kEmbeddedFeatures),
+                   "both"));
+  run_step("3. Both side by side, on other noise, beside the model's own samples:",
+           compare_step(options,
+                        fmt::format("--cond y=0-9 --count 64 --batch 32 --nfe 1-4 --equal-up-to 0 "
+                                    "--solvers {0}/samples/bns.solver.json,"
+                                    "{0}/both/bns.solver.json",
+                                    options.output)));
+  fmt::print(
+      "\nSamples that are matched as a set as well miss the model's by a little more, one by one, "
+      "and are\nsharper: see {0}/pictures/samples.png\nThe report is {0}/report.html\n",
+      options.output);
+}
+
+void run_demo(const DemoCommandOptions& options) {
+  refuse_earlier_demo(options);
+  forget_invocations();  // a report names the commands it was made by instead
+  options.few ? run_few(options) : run_usual(options);
 }
 
 }  // namespace
@@ -162,11 +210,15 @@ void add_demo_command(CLI::App& app) {
   auto* command =
       app.add_subcommand("demo",
                          "Distil solvers for an embedded model, compare them, and report.\n\n"
-                         "Examples:\n  bespoke demo\n  bespoke demo --model emoji-t2i -o demo-t2i\n"
+                         "Examples:\n  bespoke demo\n  bespoke demo --few -o demo-few\n"
+                         "  bespoke demo --model emoji-t2i -o demo-t2i\n"
                          "  bespoke demo --model speech -o demo-speech");
   command->add_option("--model", options->model, "an embedded model")
       ->check(CLI::IsMember(embedded_model_names()))
       ->capture_default_str();
+  command->add_flag("--few", options->few,
+                    "solvers of 1 to 4 evaluations instead, matched to the samples and to their "
+                    "distribution as well");
   command->add_option("-o,--output", options->output, "folder for what it makes")
       ->capture_default_str();
   command->callback([options] { run_demo(*options); });

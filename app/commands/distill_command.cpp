@@ -242,6 +242,17 @@ struct Session {
                           session.path.string(), outcome.summary.value("validation_psnr", 0.0)));
 }
 
+// How much of a distillation is done: of its iterations, or of its calls where these end it before.
+double done_of(const ModelDistillOptions& settings, const DistillProgress& info) {
+  const double iterations =
+      static_cast<double>(info.iteration) / static_cast<double>(settings.most_iterations());
+  if (settings.most_forwards == 0) return iterations;
+  const int64_t spent =
+      settings.reference_forwards + info.training.forwards + info.validation.forwards;
+  return std::max(iterations,
+                  static_cast<double>(spent) / static_cast<double>(settings.most_forwards));
+}
+
 // Runs it with a progress bar, storing where it has got to where there is a run to store it in.
 DistillSummary run_and_record(Session& session, ModelDistillOptions& settings, DistillState latest,
                               DistillRun* run) {
@@ -251,7 +262,6 @@ DistillSummary run_and_record(Session& session, ModelDistillOptions& settings, D
           : fmt::format("{} {} NFE", session.job.family, settings.nfe);
   auto progress = std::make_unique<Progress>(label);
   std::string shown = label;
-  const auto planned = static_cast<double>(settings.most_iterations());
   settings.on_progress = [&](const std::string& what, double done) {
     if (what != shown) progress = std::make_unique<Progress>(shown = what);
     progress->update(done);
@@ -260,7 +270,7 @@ DistillSummary run_and_record(Session& session, ModelDistillOptions& settings, D
     if (shown != label) progress = std::make_unique<Progress>(shown = label);
     latest = state;
     if (run != nullptr) run->record(info, state);
-    progress->show(static_cast<double>(info.iteration) / planned, describe_progress(info));
+    progress->show(done_of(settings, info), describe_progress(info));
     return interrupt_requested() ? Verdict::stop : Verdict::go_on;
   };
   settings.on_start = [&](const StartState& start, const Counts& screening,
@@ -387,8 +397,11 @@ std::string spending(const Outcome& outcome) {
 }
 
 std::string measured_on(const TrainingPairs& data) {
-  return data.validation ? fmt::format("{} held-out pairs", data.validation->count())
-                         : "the pairs themselves, as few calls hold out none";
+  if (!data.validation) return "the pairs themselves, as few calls hold out none";
+  constexpr int64_t kEnough = 16;
+  const int64_t count = data.validation->count();
+  return fmt::format("{} held-out pairs{}", count,
+                     count < kEnough ? " (few, and they chose among iterates too)" : "");
 }
 
 void print_results(const Session& session, const std::vector<Outcome>& outcomes) {
@@ -402,6 +415,12 @@ void print_results(const Session& session, const std::vector<Outcome>& outcomes)
     if (session.job.most_calls > 0) fmt::print("{}\n", spending(outcome));
   }
   fmt::print("in {}\n", session.path.string());
+}
+
+// Some systems take no colon in names of files, as families like times:METHOD have one.
+std::string file_stem(std::string family) {
+  std::replace(family.begin(), family.end(), ':', '-');
+  return family;
 }
 
 void run_distill(const DistillCommandOptions& options) {
@@ -421,7 +440,7 @@ void run_distill(const DistillCommandOptions& options) {
       execution, options.output, load_training_pairs(options, job, open, features, execution),
       nullptr};
   session.model = guided(open, session.data.train.conditions);
-  session.path = session.folder / (job.family + ".solver.json");
+  session.path = session.folder / (file_stem(job.family) + ".solver.json");
   session.file = begin_solver_file(job, open, session.data);
   std::optional<FolderLock> lock;
   from_first([&] {

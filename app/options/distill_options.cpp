@@ -27,7 +27,9 @@ void DistillCommandOptions::add_to(CLI::App& command) {
       ->check(positive_number());
   command
       .add_option("--family", numbers.family,
-                  "bns (every Non-Stationary solver), bst or bst-rk2, bst-rk1 (scale-time)")
+                  "bns (every Non-Stationary solver), bns-history:K (steps made of the last K "
+                  "states and velocities), times:METHOD (the times of a method of the catalogue), "
+                  "bst or bst-rk2, bst-rk1 (scale-time)")
       ->capture_default_str();
   add_condition_options(command, conditions,
                         "conditions of the pairs, where they are made now: as for 'bespoke pairs'");

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <ctime>
 #include <set>
+#include <utility>
 
 #include "bespoke/base/file.h"
 #include "bespoke/base/json_checks.h"
@@ -175,7 +176,17 @@ int shown_cost(const Report& report) {
   return report.rows.empty() ? 0 : report.rows.front().cost;
 }
 
-// All solvers at the costs of the distilled ones, which come first.
+// Several, each distilled in another way, and nothing else.
+bool are_all_distilled(const Report& report) {
+  const auto& rows = report.rows;
+  return std::all_of(rows.begin(), rows.end(),
+                     [](const ReportRow& row) { return row.distilled; }) &&
+         std::any_of(rows.begin(), rows.end(),
+                     [&](const ReportRow& row) { return row.solver != rows.front().solver; });
+}
+
+// All solvers at the costs of the distilled ones, which come first, the cheapest on top. Where
+// there are no others they are seen at all costs at once.
 ReportGallery make_gallery(const ComparedModel& compared, const Report& report) {
   ReportGallery gallery;
   const auto& figures = compared.figures;
@@ -193,8 +204,12 @@ ReportGallery make_gallery(const ComparedModel& compared, const Report& report) 
     gallery.others.push_back(
         {line_name(compared, row), cost, is_distilled(compared, row), as_shown(row.samples)});
   }
-  std::stable_partition(gallery.others.begin(), gallery.others.end(),
-                        [](const ReportSamples& samples) { return samples.distilled; });
+  if (are_all_distilled(report)) gallery.shown_cost = 0;
+  std::stable_sort(gallery.others.begin(), gallery.others.end(),
+                   [](const ReportSamples& left, const ReportSamples& right) {
+                     return std::make_pair(!left.distilled, left.cost) <
+                            std::make_pair(!right.distilled, right.cost);
+                   });
   const auto& prompts = compared.chosen.prompts;
   if (!prompts.empty()) {
     gallery.prompts.assign(prompts.begin(), prompts.begin() + gallery.reference.values.size(0));

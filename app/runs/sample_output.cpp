@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <torch/torch.h>
 
-#include <algorithm>
-
 #include "bespoke/io/image.h"
 #include "bespoke/io/png.h"
 #include "bespoke/io/safetensors.h"
@@ -25,8 +23,7 @@ std::vector<std::string> write_images(const std::filesystem::path& folder,
                                       const std::map<std::string, std::string>& parameters) {
   const PngText text(parameters.begin(), parameters.end());
   GridOptions grid;
-  constexpr int64_t kSeen = 128;  // pixels of a side, or nothing can be seen
-  grid.zoom = std::max<int64_t>(1, kSeen / std::max(bytes.size(2), bytes.size(3)));
+  grid.zoom = zoom_to_see(bytes);
   write_png(folder / "grid.png", image_grid(bytes, grid), text);
   for (int64_t i = 0; i < bytes.size(0); ++i) {
     const auto k = static_cast<size_t>(i);

@@ -136,7 +136,7 @@ void write_sample_grid(const std::filesystem::path& card_file, const Conditions&
   if (card.sample_rate > 0) {
     write_shown_sounds(card, x, base);
   } else {
-    write_png(base.string() + ".png", image_grid(to_bytes(x, -1, 1), {columns, 2, 2}));
+    write_png(base.string() + ".png", image_grid(to_bytes(x, -1, 1), {columns, 2, zoom_to_see(x)}));
   }
 }
 
@@ -321,7 +321,7 @@ void write_reconstructions(Autoencoder& network, const Examples& examples,
   torch::NoGradGuard no_grad;
   const torch::Tensor x = examples.slice(0, std::min(kShown, examples.count())).samples.cpu();
   const torch::Tensor both = torch::cat({x, reconstructed(network, x)});
-  write_png(path, image_grid(to_bytes(both, -1, 1), {x.size(0), 2, 2}));
+  write_png(path, image_grid(to_bytes(both, -1, 1), {x.size(0), 2, zoom_to_see(both)}));
 }
 
 // Of sounds in SNR, as they are measured everywhere.

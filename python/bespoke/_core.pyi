@@ -104,7 +104,6 @@ class DistillOptions:
     iterations: int
     most_forwards: int
     reference_forwards: int
-    begins_with_likely_ranges: bool
     network_calls: int
     patience: int
     least_gain: float

@@ -29,6 +29,7 @@ _LOWEST, _HIGHEST = -6.0, 6.0  # log-SNR of its evaluations, where the path has 
 MOST_SAMPLES = 8  # to learn from: more gain nothing
 _WORTH = 0.25  # decibels that another lesson must promise
 _BETWEEN_SAMPLES = 2.5  # decibels by which estimates from one sample were seen to be off
+_LIKELY = 0.75  # decibels by which other times than the likeliest must be better on one sample
 _PARTS = 4  # along each axis of an image, to leave out
 _LEAST_TO_SPLIT = 256  # numbers in a sample
 
@@ -354,10 +355,13 @@ class Learner:
     def _first(self, nfe: int, noise: np.ndarray, way: Trajectory, parts: Parts
                ) -> Generator[Wanted, np.ndarray, Learnt]:
         best: Optional[Learnt] = None
+        least = math.inf
         for times in self._candidates[nfe]:
             fitted = yield from self._fitted(times, noise, way, parts, [], [])
-            if best is None or fitted.loss < best.loss:
-                best = fitted
+            # Other times than the likeliest suit few samples by chance.
+            handicap = 0 if best is None else _LIKELY * math.log(10) / 10 / math.sqrt(len(noise))
+            if best is None or fitted.loss + handicap < least:
+                best, least = fitted, fitted.loss + handicap
         assert best is not None
         return best
 

@@ -87,7 +87,7 @@ def distill(field: Callback, noise: Any, nfe: Evaluations = 8, *, calls: Optiona
     calls        calls of the model to spend at most, in single samples and all in: its own
                  samples, the fit, the iterations and the measurements. It decides how much of the
                  noise is used, and by how many evaluations samples are drawn (tolerance and
-                 held_out are not used). A hundred are enough for one sample and a fit to it. No
+                 held_out are not used). A hundred are enough for two samples and a fit to them. No
                  limit where it is not given.
     network_calls  a solver with built-in guidance, which makes so many calls a sample of both
                  callables together, in as many evaluations as do best (nfe is not used). It needs

@@ -283,7 +283,6 @@ class _Search:
         last = run * self.parts.measured.count if self.parts and self.parts.measured else 0
         self.options.most_forwards = int(budget / each) - last  # after it, to measure what was found
         self.options.reference_forwards = math.ceil(spent / each)
-        self.options.begins_with_likely_ranges = self.problem.evaluations > 0
 
     def _result(self, summary: Dict[str, Any], measured: Tuple[float, float], calls: int,
                 seconds: float) -> Result:

@@ -63,10 +63,6 @@ void bind_options(py::module_& module) {
       .def_readwrite("seed", &Options::seed)
       .def_readwrite("peak", &Options::peak)
       .def_property(
-          "begins_with_likely_ranges",
-          [](const Options& o) { return o.fit.begins_with_likely_ranges; },
-          [](Options& o, bool begins) { o.fit.begins_with_likely_ranges = begins; })
-      .def_property(
           "batch", [](const Options& o) { return o.direct.batch; },
           [](Options& o, int64_t batch) { o.direct.batch = batch; })
       .def_property(

@@ -1,6 +1,7 @@
 #include "chosen_starts.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/text.h"
@@ -21,18 +22,26 @@ class StartChoice {
         finalists_(finalists),
         counts_(counts) {}
 
-  std::vector<NamedSolver> choose() const {
-    if (!options_.starts.empty()) return options_.starts;
-    const bool published = options_.method == Method::adam || !family_.is_bns();
-    if (published) return plain();
+  std::vector<ChosenStart> choose() const {
+    if (!options_.starts.empty()) return as_chosen(options_.starts);
+    if (options_.method == Method::adam || !family_.is_bns()) {
+      const std::vector<NamedSolver> published = plain();
+      return as_chosen(published.empty() ? std::vector<NamedSolver>{nearest()} : published);
+    }
     if (training_.trajectories() > 0) return fitted();
     if (options_.method == Method::fit) {
       throw bad_input("the fit needs the true trajectories of its samples, which these lack");
     }
-    return {nearest()};
+    return as_chosen({nearest()});
   }
 
  private:
+  static std::vector<ChosenStart> as_chosen(const std::vector<NamedSolver>& solvers) {
+    std::vector<ChosenStart> chosen;
+    for (const NamedSolver& solver : solvers) chosen.push_back({solver, {}});
+    return chosen;
+  }
+
   const Schedule& schedule() const { return *options_.field.schedule; }
 
   NamedSolver resolved(const std::string& name) const {
@@ -47,13 +56,15 @@ class StartChoice {
     return list;
   }
 
-  std::vector<NamedSolver> fitted() const {
+  std::vector<ChosenStart> fitted() const {
     const auto report = [&](double done) {
       if (options_.on_progress) options_.on_progress("fitting", done);
     };
     const std::vector<FoundFit> fits = search_fits(
         training_, family_, schedule(), fit_search_options(options_), finalists_, counts_, report);
-    return {fits.begin(), fits.end()};
+    std::vector<ChosenStart> chosen;
+    for (const FoundFit& fit : fits) chosen.push_back({fit, fit.log_errors});
+    return chosen;
   }
 
   // The nearest of the catalogue on any of the automatic grids.
@@ -61,7 +72,13 @@ class StartChoice {
     const auto grids = automatic_grids(family_.nfe(), schedule(), training_.data_deviation());
     check_affordable(grids);
     std::vector<NamedSolver> all;
-    for (const auto& grid : grids) all.push_back(nearest_on(grid));
+    for (const auto& grid : grids) {
+      if (const auto candidate = nearest_on(grid)) all.push_back(*candidate);
+    }
+    if (all.empty()) {
+      throw usage_error("the family {} holds none of the starts that are tried; name one",
+                        family_.name());
+    }
     return nearest_of(all, options_.fit.samples, nullptr);
   }
 
@@ -81,11 +98,27 @@ class StartChoice {
 
   static constexpr int64_t kTriedOn = 8;  // samples: enough to tell good from bad
 
-  NamedSolver nearest_on(const std::string& grid) const {
-    std::vector<NamedSolver> candidates;
-    for (const auto& name : start_candidates(grid, family_.nfe())) {
-      candidates.push_back(resolved(name));
+  // As the family has it; none where the family does not hold it.
+  std::optional<NamedSolver> held(NamedSolver candidate) const {
+    if (family_.is_bns()) return candidate;
+    try {
+      candidate.solver = family_.solver(family_.parameters(candidate.solver));
+      return candidate;
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::bad_input) throw;
+      return std::nullopt;
     }
+  }
+
+  std::optional<NamedSolver> nearest_on(const std::string& grid) const {
+    std::vector<std::string> names = start_candidates(grid, family_.nfe());
+    // Of these a family of solvers without history holds none.
+    if (!family_.is_bns()) names.push_back("euler/" + grid);
+    std::vector<NamedSolver> candidates;
+    for (const auto& name : names) {
+      if (auto candidate = held(resolved(name))) candidates.push_back(*std::move(candidate));
+    }
+    if (candidates.empty()) return std::nullopt;
     return nearest_of(candidates, kTriedOn, [&](double done) {
       if (options_.on_progress) options_.on_progress("choosing a start on " + grid, done);
     });
@@ -113,7 +146,7 @@ FitSearchOptions fit_search_options(const DistillOptions& options) {
   return search;
 }
 
-std::vector<NamedSolver> chosen_starts(const Samples& training, const Family& family,
+std::vector<ChosenStart> chosen_starts(const Samples& training, const Family& family,
                                        const DistillOptions& options, size_t finalists,
                                        Counts* counts) {
   return StartChoice(training, family, options, finalists, counts).choose();

@@ -38,6 +38,12 @@ class Distillation {
         state_(std::move(state)),
         began_(std::chrono::steady_clock::now()),
         seconds_before_(state_.seconds) {
+    // First of all, so that features that do not fit are told before calls are spent.
+    if (options_.match.has_statistics(family_->nfe())) {
+      matching_ = std::make_unique<Matching>(
+          options_.match.samples != nullptr ? *options_.match.samples : training_, family_,
+          options_.match);
+    }
     if (state_.starts.empty()) {
       begin();
     } else {
@@ -54,9 +60,7 @@ class Distillation {
     if (!state_.match) {
       const Ending ending = advance_while_calls_are_left();
       const bool broke_off = ending == Ending::stopped || ending == Ending::diverged;
-      if (broke_off || !options_.match.has_statistics(family_->nfe())) {
-        return summary(best_found(), ending);
-      }
+      if (broke_off || !matching_) return summary(best_found(), ending);
       begin_matching(state_.starts[best_found()]);
     }
     return summary(best_found(), match_statistics(best_found()));
@@ -87,14 +91,13 @@ class Distillation {
     state_.method = options_.method;
     state_.seed = options_.seed;
     const size_t finalists = affordable_finalists();
-    for (const auto& [name, solver] : chosen_starts(
+    for (const ChosenStart& chosen : chosen_starts(
              training_, *family_, with_limited_fits(finalists), finalists, &state_.screening)) {
-      check_measurement();
       StartState start;
-      start.name = name;
-      start.theta = start.best_theta = family_->parameters(solver);
+      start.name = chosen.name;
+      start.theta = start.best_theta = family_->parameters(chosen.solver);
       try {
-        const Measurement measured = measure(start.theta);
+        const Measurement measured = measure_start(chosen, start.theta);
         start.initial_psnr = start.validation_psnr = start.best_psnr = measured.psnr;
         start.best_error = measured.error;
       } catch (const Error& error) {
@@ -105,16 +108,24 @@ class Distillation {
       }
       state_.starts.push_back(start);
     }
-    // Fits are told apart by this measurement already.
     const bool are_fits =
         options_.starts.empty() && options_.method != Method::adam && family_->is_bns();
-    if (are_fits) state_.chosen = static_cast<int64_t>(best_start());
+    if (are_fits) put_best_first();
     for (const StartState& start : state_.starts) {
-      const bool goes_on = !are_fits || &start == &state_.starts[best_start()];
+      const bool goes_on = !are_fits || &start == &state_.starts.front();
       if (goes_on && options_.on_start) {
         options_.on_start(start, state_.screening, family_->shape());
       }
     }
+  }
+
+  // Fits are told apart by their measurement already.
+  void put_best_first() {
+    const auto better = [](const StartState& left, const StartState& right) {
+      return left.best_psnr > right.best_psnr;
+    };
+    std::stable_sort(state_.starts.begin(), state_.starts.end(), better);
+    state_.chosen = 0;
   }
 
   // How many of the best fits are measured to choose one: the best on few samples may owe that to
@@ -129,22 +140,34 @@ class Distillation {
 
   int64_t measuring_calls() const { return family_->shape().calls() * validation_.count(); }
 
+  // Whether a fit says what it misses all samples by that there are to measure on.
+  bool measures_itself() const {
+    return !holds_out() && training_.is_linear() && training_.trajectories() >= training_.count();
+  }
+
   // Fits get what measurements leave, or a part of it where iterations are to follow, which gain
-  // more.
+  // more once the likely times were tried.
   DistillOptions with_limited_fits(size_t finalists) const {
-    constexpr int64_t kPart = 8;
+    constexpr int64_t kPart = 8, kLikely = 3, kFew = 12;
     DistillOptions own = options_;
+    // Samples that a fit leaves out would have to be measured on, for as much as it costs.
+    if (!holds_out()) own.fit.samples = std::max(own.fit.samples, training_.trajectories());
     std::optional<int64_t> left = left_for_iteration();
     if (!left) return own;
     if (finalists > 1) *left -= static_cast<int64_t>(finalists) * measuring_calls();
+    if (measures_itself()) *left += measuring_calls();
     const int64_t iteration =
         direct_optimiser(training_, family_, options_.direct)->least_cost(StartState()) +
         measuring_calls();
     const int64_t one =
-        family_->shape().calls() * std::min(options_.fit.samples, training_.trajectories());
+        family_->shape().calls() * std::min(own.fit.samples, training_.trajectories());
     const bool iterates = options_.method != Method::fit && one + iteration <= *left;
-    const int64_t share = iterates ? std::clamp(*left / kPart, one, *left - iteration) : *left;
+    const int64_t share =
+        iterates ? std::clamp(std::max(*left / kPart, kLikely * one), one, *left - iteration)
+                 : *left;
     own.fit.most_forwards = std::max<int64_t>(1, share);
+    // With calls for more, moved ranges get anywhere from any of them.
+    own.fit.begins_with_likely_ranges |= share < kFew * one;
     return own;
   }
 
@@ -209,13 +232,11 @@ class Distillation {
 
   // The best of the fits that was not iterated yet and can be.
   std::optional<size_t> untried_start() const {
-    std::optional<size_t> best;
     for (size_t k = 0; k < state_.starts.size(); ++k) {
       const StartState& start = state_.starts[k];
-      if (start.iteration > 0 || start.diverged || !can_afford(start)) continue;
-      if (!best || start.best_psnr > state_.starts[*best].best_psnr) best = k;
+      if (start.iteration == 0 && !start.diverged && can_afford(start)) return k;
     }
-    return best;
+    return {};
   }
 
   // Iterates one start until it has done `until` iterations or ends before.
@@ -262,18 +283,16 @@ class Distillation {
 
   Ending match_statistics(size_t index) {
     MatchState& match = *state_.match;
-    Matching matching(options_.match.samples != nullptr ? *options_.match.samples : training_,
-                      family_, options_.match);
     while (true) {
       if (match.is_over) return Ending::converged;
       if (match.iteration >= most_match_iterations(options_.match, family_->nfe())) {
         return Ending::iterations;
       }
       const std::optional<int64_t> left = left_for_iteration();
-      if (left && matching.least_cost() > *left) return Ending::forwards;
+      if (left && matching_->least_cost() > *left) return Ending::forwards;
       double objective = 0;
       try {
-        objective = matching.iterate(match, &state_.training);
+        objective = matching_->iterate(match, &state_.training);
         const Measurement measured = measure(match.theta);
         match.psnr = measured.psnr;
         match.psnr_error = measured.error;
@@ -324,9 +343,18 @@ class Distillation {
     double psnr, error;
   };
   Measurement measure(const std::vector<double>& theta) {
-    const auto errors = validation_.log_errors(family_->solver(theta), first_samples(validation_),
-                                               &state_.validation);
-    return {psnr_of_loss(mean(errors), options_.peak), psnr_error(errors)};
+    return measurement(validation_.log_errors(family_->solver(theta), first_samples(validation_),
+                                              &state_.validation));
+  }
+  Measurement measurement(const std::vector<double>& log_errors) const {
+    return {psnr_of_loss(mean(log_errors), options_.peak), psnr_error(log_errors)};
+  }
+
+  // A fit on all samples that there are measured itself.
+  Measurement measure_start(const ChosenStart& start, const std::vector<double>& theta) {
+    if (measures_itself() && !start.log_errors.empty()) return measurement(start.log_errors);
+    check_measurement();
+    return measure(theta);
   }
 
   // Reported, not part of the search: counted with the validation.
@@ -390,6 +418,7 @@ class Distillation {
   Patience patience_;
   DistillState state_;
   std::unique_ptr<Optimiser> optimiser_;
+  std::unique_ptr<Matching> matching_;  // of statistics, where they are matched
   std::chrono::steady_clock::time_point began_;
   double seconds_before_;
 };

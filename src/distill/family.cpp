@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "bespoke/base/error.h"
+#include "bespoke/solver/imported_solver.h"
+#include "bespoke/solver/named_solver.h"
 #include "bespoke/solver/translation.h"
 #include "dual.h"
 
@@ -139,6 +142,29 @@ class MappedFamily : public Family {
   Map map_;
 };
 
+// The first time raised to where it can be moved, and a start scale that is held moved into the
+// coefficients of x_0.
+NsSolver with_start_of(const BnsConstraints& constraints, NsSolver solver) {
+  std::vector<double>& times = solver.times;
+  times.front() = std::max(times.front(), kLeastFirstTime / static_cast<double>(times.size()));
+  if (constraints.unit_start_scale) {
+    const double scale = start_scale_at(constraints.coordinates, times.front());
+    for (double& a : solver.a) a *= solver.start_scale / scale;
+    solver.start_scale = scale;
+  }
+  return solver;
+}
+
+// The state as a linear form in x_0, u_0, u_1 ...; Trace's LinearForm on any scalar type.
+template <class T>
+using Form = std::vector<T>;
+
+template <class T>
+Form<T> scaled(const T& factor, Form<T> form) {
+  for (T& value : form) value = factor * value;
+  return form;
+}
+
 struct BnsMap {
   static constexpr bool kIsBns = true;
   SolverShape of;
@@ -217,30 +243,14 @@ struct BnsMap {
   std::ptrdiff_t scale_index() const { return static_cast<std::ptrdiff_t>(start_scale_index(of)); }
 
   std::vector<double> parameters(const NsSolver& given) const {
-    NsSolver solver = given;
-    std::vector<double>& times = solver.times;
-    times.front() = std::max(times.front(), kLeastFirstTime / static_cast<double>(times.size()));
-    if (constraints.unit_start_scale) {
-      const double scale = start_scale_at(constraints.coordinates, times.front());
-      for (double& a : solver.a) a *= solver.start_scale / scale;
-    }
-    std::vector<double> theta = logits_from_times(rounded(times));
+    const NsSolver solver = with_start_of(constraints, given);
+    std::vector<double> theta = logits_from_times(rounded(solver.times));
     const std::vector<double> values = coefficients_of(solver);
     theta.insert(theta.end(), values.begin() + of.nfe + 1, values.end());
     if (constraints.unit_start_scale) theta.erase(theta.begin() + scale_index());
     return theta;
   }
 };
-
-// The state as a linear form in x_0, u_0, u_1 ...; Trace's LinearForm on any scalar type.
-template <class T>
-using Form = std::vector<T>;
-
-template <class T>
-Form<T> scaled(const T& factor, Form<T> form) {
-  for (T& value : form) value = factor * value;
-  return form;
-}
 
 // left_factor left + right_factor u_j, with u_j the velocity after those `left` knows.
 template <class T>
@@ -254,6 +264,63 @@ Form<T> with_velocity(const T& left_factor, const Form<T>& left, const T& right_
 template <class T>
 struct ScaleTimeValues {
   std::vector<T> t, t_dot, s, s_dot;
+};
+
+struct HistoryMap {
+  static constexpr bool kIsBns = false;
+  size_t history;
+  int nfe;
+  BnsConstraints constraints;
+
+  SolverShape shape() const { return nfe; }
+  size_t size() const { return static_cast<size_t>(nfe); }
+  // The oldest velocity that step i is made of.
+  size_t first(size_t i) const { return i + 1 > history ? i + 1 - history : 0; }
+
+  std::string name() const {
+    return fmt::format("bns-history:{}{}", history,
+                       constraints.unit_start_scale ? ", start scale 1" : "");
+  }
+
+  size_t parameter_count() const {
+    size_t count = size() + 1 + (constraints.unit_start_scale ? 0 : 1);
+    for (size_t i = 0; i < size(); ++i) count += i + 2 - first(i);
+    return count;
+  }
+
+  HistoryMap told_in(const CoordinatesPtr& coordinates) const {
+    HistoryMap map = *this;
+    map.constraints.coordinates = coordinates;
+    return map;
+  }
+  NsSolver in_own_coordinates(const NsSolver& solver) const {
+    return BnsMap{shape(), constraints}.in_own_coordinates(solver);
+  }
+  std::vector<size_t> last_step() const { return {}; }
+  std::vector<size_t> rounded_parameters() const { return {}; }
+  std::vector<double> rounded(const std::vector<double>& times) const { return times; }
+
+  template <class T>
+  std::vector<T> coefficients(const std::vector<T>& theta) const {
+    std::vector<T> values = times_from_logits(theta.data(), size() + 1);
+    std::vector<Form<T>> states = {{T(1.0)}};
+    size_t next = size() + 1;
+    for (size_t i = 0; i < size(); ++i) {
+      Form<T> state = scaled(theta[next++], states[i]);
+      state.push_back(T(0.0));
+      for (size_t j = first(i); j <= i; ++j) state[j + 1] = state[j + 1] + theta[next++];
+      states.push_back(state);
+    }
+    for (size_t i = 1; i < states.size(); ++i) values.push_back(states[i].front());
+    for (size_t i = 1; i < states.size(); ++i) {
+      values.insert(values.end(), states[i].begin() + 1, states[i].end());
+    }
+    const T unit = start_scale_at(constraints.coordinates, values.front());
+    values.push_back(constraints.unit_start_scale ? unit : theta[next]);
+    return values;
+  }
+
+  std::vector<double> parameters(const NsSolver& given) const;
 };
 
 struct BstMap {
@@ -336,34 +403,52 @@ struct BstMap {
   std::vector<double> parameters(const NsSolver& solver) const;
 };
 
-// x_{i+1} = state x_k + sum_j velocity_j u_j over the velocities from k on: what a step that starts
-// from x_k alone is. Throws where step i of the solver is not of that form.
+// What x_k is made of: x_0, then u_0, u_1 ...
+Form<double> state_form(const NsSolver& solver, size_t k) {
+  Form<double> values = {k == 0 ? 1 : solver.a[k - 1]};
+  if (k > 0) values.insert(values.end(), solver.b[k - 1].begin(), solver.b[k - 1].end());
+  return values;
+}
+
+// x_{i+1} = state x_k + sum_j velocity_j u_j over the velocities from `oldest` on: what a step that
+// starts from x_k alone is. Throws where step i of the solver is not of that form.
 struct OneStep {
   double state;
   std::vector<double> velocities;
 };
 
-OneStep step_from(const NsSolver& solver, size_t k, size_t i) {
-  // What x_k and x_{i+1} are made of: x_0, then u_0, u_1 ...
-  const auto form = [&](size_t state) {
-    std::vector<double> values = {state == 0 ? 1 : solver.a[state - 1]};
-    if (state > 0) {
-      values.insert(values.end(), solver.b[state - 1].begin(), solver.b[state - 1].end());
-    }
-    return values;
-  };
-  const std::vector<double> from = form(k), to = form(i + 1);
-  const auto largest = std::max_element(from.begin(), from.end(), [](double left, double right) {
-    return std::abs(left) < std::abs(right);
-  });
+OneStep step_from(const NsSolver& solver, size_t k, size_t i, size_t oldest) {
+  const Form<double> from = state_form(solver, k), to = state_form(solver, i + 1);
+  // What only x_k knows of: x_0 and the velocities before the oldest.
+  const auto known = static_cast<std::ptrdiff_t>(oldest) + 1;
+  const auto largest =
+      std::max_element(from.begin(), from.begin() + known,
+                       [](double left, double right) { return std::abs(left) < std::abs(right); });
   const double ratio = to[static_cast<size_t>(largest - from.begin())] / *largest;
   constexpr double kTolerance = 1e-9;
+  OneStep step = {ratio, {to.begin() + known, to.end()}};
   for (size_t j = 0; j < from.size(); ++j) {
-    if (std::abs(to[j] - ratio * from[j]) > kTolerance * (1 + std::abs(to[j]))) {
-      throw bad_input("step {} uses more than the state and velocities of its own step", i);
+    const double rest = to[j] - ratio * from[j];
+    if (j > oldest) {
+      step.velocities[j - oldest - 1] = rest;
+    } else if (!(std::abs(rest) <= kTolerance * (1 + std::abs(to[j])))) {
+      throw bad_input("step {} uses more than the state and velocities of its own {}", i,
+                      oldest < k ? "history" : "step");
     }
   }
-  return {ratio, {to.begin() + static_cast<std::ptrdiff_t>(from.size()), to.end()}};
+  return step;
+}
+
+std::vector<double> HistoryMap::parameters(const NsSolver& given) const {
+  const NsSolver solver = with_start_of(constraints, given);
+  std::vector<double> theta = logits_from_times(solver.times);
+  for (size_t i = 0; i < size(); ++i) {
+    const OneStep step = step_from(solver, i, i, first(i));
+    theta.push_back(step.state);
+    theta.insert(theta.end(), step.velocities.begin(), step.velocities.end());
+  }
+  if (!constraints.unit_start_scale) theta.push_back(solver.start_scale);
+  return theta;
 }
 
 double positive(double value, const char* what, size_t step) {
@@ -384,7 +469,7 @@ std::vector<double> BstMap::parameters(const NsSolver& solver) const {
   std::vector<double> log_t_dot, log_s, s_dot;
   if (base == ScaleTimeBase::rk1) {
     for (size_t k = 0; k < size(); ++k) {
-      const OneStep one = step_from(solver, k, k);
+      const OneStep one = step_from(solver, k, k, k);
       log_t_dot.push_back(std::log(positive(one.velocities[0] / h, "t_dot", k)));
       log_s.push_back(0);
       s_dot.push_back((one.state - 1) / h);
@@ -392,7 +477,7 @@ std::vector<double> BstMap::parameters(const NsSolver& solver) const {
   } else {
     double s = 1;
     for (size_t k = 0; k < size(); k += 2) {
-      const OneStep half = step_from(solver, k, k), full = step_from(solver, k, k + 1);
+      const OneStep half = step_from(solver, k, k, k), full = step_from(solver, k, k + 1, k);
       // With s_half = s: x_half = (1 + h/2 s_dot/s) x + h/2 t_dot u. Then the u of the full step
       // gives s_dot_half / s_next, and its x what is left for s / s_next.
       const double ratio = full.velocities[0] / half.velocities[0];
@@ -413,7 +498,92 @@ std::vector<double> BstMap::parameters(const NsSolver& solver) const {
   return theta;
 }
 
+class TimesFamily : public Family {
+ public:
+  TimesFamily(std::string method, int nfe, SchedulePtr schedule, CoordinatesPtr coordinates)
+      : method_(std::move(method)),
+        nfe_(nfe),
+        schedule_(std::move(schedule)),
+        coordinates_(std::move(coordinates)),
+        entry_(entry_of(SolverName::parse(method_))) {
+    if (entry_.steps(nfe) * entry_.evaluations_per_step != nfe) {
+      throw usage_error("{} takes {} evaluations a step, which {} are no multiple of", method_,
+                        entry_.evaluations_per_step, nfe);
+    }
+  }
+
+  FamilyPtr told_in(const CoordinatesPtr& coordinates) const override {
+    return std::make_shared<TimesFamily>(method_, nfe_, schedule_, coordinates);
+  }
+  NsSolver in_own_coordinates(const NsSolver& solver) const override {
+    return coordinates_ ? to_own(solver, *coordinates_) : solver;
+  }
+  std::string name() const override { return "times:" + method_; }
+  SolverShape shape() const override { return nfe_; }
+  bool is_bns() const override { return false; }
+  size_t parameter_count() const override { return steps() + 1; }
+  std::vector<size_t> last_step() const override { return {}; }
+  std::vector<size_t> rounded_parameters() const override { return {}; }
+
+  NsSolver solver(const std::vector<double>& theta) const override {
+    std::vector<double> times = times_from_logits(theta.data(), steps() + 1);
+    times.back() = 1;
+    if (coordinates_) {
+      for (double& time : times) time = coordinates_->own_time(time);
+    }
+    const NsSolver own = on_times(method_, times, schedule_);
+    return coordinates_ ? to_canonical(own, *coordinates_) : own;
+  }
+
+  Matrix jacobian(const std::vector<double>& theta) const override {
+    constexpr double kStep = 1e-5;
+    Matrix matrix(coefficient_count(shape()), theta.size());
+    for (size_t j = 0; j < theta.size(); ++j) {
+      std::vector<double> up = theta, down = theta;
+      up[j] += kStep;
+      down[j] -= kStep;
+      const auto high = coefficients_of(solver(up)), low = coefficients_of(solver(down));
+      for (size_t i = 0; i < high.size(); ++i) matrix(i, j) = (high[i] - low[i]) / (2 * kStep);
+    }
+    return matrix;
+  }
+
+  std::vector<double> parameters(const NsSolver& solver) const override {
+    if (solver.nfe() != nfe_) {
+      throw bad_input("a solver of {} evaluations cannot start a family of {}", solver.nfe(), nfe_);
+    }
+    std::vector<double> times;
+    for (size_t k = 0; k <= steps(); ++k) {
+      times.push_back(solver.times[k * static_cast<size_t>(entry_.evaluations_per_step)]);
+    }
+    times.front() = std::max(times.front(), kLeastFirstTime / static_cast<double>(times.size()));
+    return logits_from_times(times);
+  }
+
+ private:
+  size_t steps() const { return static_cast<size_t>(entry_.steps(nfe_)); }
+
+  std::string method_;
+  int nfe_;
+  SchedulePtr schedule_;
+  CoordinatesPtr coordinates_;
+  CatalogueEntry entry_;
+};
+
 }  // namespace
+
+FamilyPtr history_family(int history, int nfe, const BnsConstraints& constraints) {
+  if (history < 1) throw usage_error("a history needs at least 1 step, found {}", history);
+  if (!constraints.times.is_free()) {
+    throw usage_error("times of solvers of bounded history are not rounded; leave that to bns");
+  }
+  return std::make_shared<MappedFamily<HistoryMap>>(
+      HistoryMap{static_cast<size_t>(history), nfe, constraints});
+}
+
+FamilyPtr times_family(const std::string& method, int nfe, const SchedulePtr& schedule) {
+  return std::make_shared<TimesFamily>(method, nfe, schedule, nullptr);
+}
 
 FamilyPtr bns_family(const SolverShape& shape, const BnsConstraints& constraints) {
   return std::make_shared<MappedFamily<BnsMap>>(BnsMap{shape, constraints});

@@ -1,6 +1,7 @@
 #include "bespoke/distill/fit.h"
 
 #include "bespoke/base/error.h"
+#include "bespoke/base/mean.h"
 
 namespace bespoke {
 
@@ -30,6 +31,17 @@ void add_step(NsSolver& solver, const std::vector<double>& coefficients) {
   solver.a.push_back(coefficients.front());
   solver.b.emplace_back(velocities, differences);
   if (solver.guides_itself()) solver.c.emplace_back(differences, coefficients.end());
+}
+
+// Of each sample.
+std::vector<double> log_errors(const LinearModel& all, const std::vector<double>& change) {
+  std::vector<double> errors;
+  for (const auto& sample : all.samples) {
+    LinearModel one = all;
+    one.samples = {sample};
+    errors.push_back(one.loss(change));
+  }
+  return errors;
 }
 
 }  // namespace
@@ -64,7 +76,8 @@ FittedSolver fit_solver(const Samples& samples, const std::vector<int64_t>& subs
       const std::vector<double> more = best_change(step);
       for (size_t j = 0; j < change.size(); ++j) change[j] += more[j];
       step.floor = 0;
-      fitted.loss = step.loss(more);
+      fitted.log_errors = log_errors(step, more);
+      fitted.loss = detail::mean(fitted.log_errors);
     }
     add_step(solver, change);
     run.advance(change);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -59,6 +60,12 @@ class Search {
     fit_.guided = family.shape().guided;
   }
 
+  // From here on fits are handicapped, as less likely to be the best of other samples than their
+  // loss on these says: among many times some suit few samples by chance.
+  void handicap(double decibels) {
+    handicap_ = decibels * std::log(10) / 10 / std::sqrt(static_cast<double>(subset_.size()));
+  }
+
   // Whether the fit on this grid is the best so far.
   bool improves(const std::string& grid) {
     if (!can_afford_another()) return false;
@@ -68,8 +75,9 @@ class Search {
       fit_.start_scale = on_grid.start_scale;
       FittedSolver fitted = fit_solver(samples_, subset_, on_grid.times, fit_, counts_);
       if (!std::isfinite(fitted.loss)) return false;
-      const bool better = fits_.empty() || fitted.loss < fits_.begin()->first;
-      fits_.emplace(fitted.loss, Fit{"fit/" + grid, std::move(fitted)});
+      const double loss = fitted.loss + handicap_;
+      const bool better = fits_.empty() || loss < fits_.begin()->first;
+      fits_.emplace(loss, Fit{"fit/" + grid, std::move(fitted)});
       return better;
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::diverged) problem_ = error.what();
@@ -89,11 +97,13 @@ class Search {
   std::vector<FoundFit> best(size_t most) const {
     if (fits_.empty()) report_none();
     std::vector<FoundFit> found;
-    for (const auto& [loss, fit] : fits_) {
+    for (const auto& [handicapped, fit] : fits_) {
       if (found.size() == most) break;
       const bool alone = subset_.size() == 1;
+      const double loss = fit.fitted.loss;
       found.push_back({{fit.name, fit.fitted.solver},
                        loss,
+                       fit.fitted.log_errors,
                        alone ? loss : left_out_loss(fit.fitted, fit_.smoothing)});
     }
     return found;
@@ -124,7 +134,8 @@ class Search {
   int64_t most_forwards_;
   bool tried_ = false;
   Counts* counts_;
-  std::multimap<double, Fit> fits_;  // by their loss
+  double handicap_ = 0;
+  std::multimap<double, Fit> fits_;  // by their loss, handicapped
   std::string problem_ = "no fit has a finite error";
 };
 
@@ -160,26 +171,9 @@ bool moves(Search& search, MovableGrid& grid, size_t number, double step) {
   return true;
 }
 
-}  // namespace
-
-std::vector<FoundFit> search_fits(const Samples& samples, const Family& family,
-                                  const Schedule& schedule, const FitSearchOptions& options,
-                                  size_t most, Counts* counts,
-                                  const std::function<void(double)>& on_progress) {
-  Search search(samples, family, schedule, options, counts);
-  MovableGrid grid;
-  // Every second range: moving them reaches those between.
-  if (options.begins_with_likely_ranges) {
-    for (const auto& range : likely_ranges(family.nfe(), schedule, samples.data_deviation())) {
-      if (search.improves(to_string(range))) grid = ranges_about(range);
-    }
-  }
-  const auto ranges = automatic_ranges(family.nfe(), schedule, samples.data_deviation());
-  for (size_t k = 0; k < ranges.size(); k += 2) {
-    if (search.improves(to_string(ranges[k]))) grid = ranges_about(ranges[k]);
-  }
-  if (search.improves("uniform-t")) grid = even_times();
-  const int rounds = search.tells_times_apart() ? options.rounds : 0;
+// Each number in turn, so many rounds.
+void move_numbers(Search& search, MovableGrid& grid, int rounds,
+                  const std::function<void(double)>& on_progress) {
   for (int round = 0; round < rounds; ++round) {
     for (size_t number = 0; number < grid.at.size(); ++number) {
       double& step = grid.steps[number];
@@ -187,6 +181,61 @@ std::vector<FoundFit> search_fits(const Samples& samples, const Family& family,
     }
     if (on_progress) on_progress(static_cast<double>(round + 1) / rounds);
   }
+}
+
+// The best of the ranges, if it is the best so far.
+std::optional<MovableGrid> best_range(Search& search, const std::vector<LogSnrRange>& ranges) {
+  std::optional<MovableGrid> best;
+  for (const LogSnrRange& range : ranges) {
+    if (search.improves(to_string(range))) best = ranges_about(range);
+  }
+  return best;
+}
+
+// Decibels that other times must gain by on one sample, and fewer on more, than the likeliest: they
+// lose as much on other samples where they do.
+constexpr double kLikely = 0.75, kOthers = 1.5;
+
+// The same of ranges of which the first is the likeliest.
+std::optional<MovableGrid> best_likely(Search& search, const std::vector<LogSnrRange>& ranges) {
+  std::optional<MovableGrid> best;
+  for (const LogSnrRange& range : ranges) {
+    if (search.improves(to_string(range))) best = ranges_about(range);
+    search.handicap(kLikely);
+  }
+  return best;
+}
+
+// The best of what suits models that are unlike all others too.
+std::optional<MovableGrid> best_automatic(Search& search, const std::vector<LogSnrRange>& all) {
+  // Every second range: moving them reaches those between.
+  std::vector<LogSnrRange> ranges;
+  for (size_t k = 0; k < all.size(); k += 2) ranges.push_back(all[k]);
+  std::optional<MovableGrid> best = best_range(search, ranges);
+  if (search.improves("uniform-t")) best = even_times();
+  return best;
+}
+
+}  // namespace
+
+std::vector<FoundFit> search_fits(const Samples& samples, const Family& family,
+                                  const Schedule& schedule, const FitSearchOptions& options,
+                                  size_t most, Counts* counts,
+                                  const std::function<void(double)>& on_progress) {
+  Search search(samples, family, schedule, options, counts);
+  const int rounds = search.tells_times_apart() ? options.rounds : 0;
+  const auto move = [&](std::optional<MovableGrid> grid) {
+    if (grid) move_numbers(search, *grid, rounds, on_progress);
+  };
+  const double deviation = samples.data_deviation();
+  if (options.begins_with_likely_ranges) {
+    std::optional<MovableGrid> likely =
+        best_likely(search, likely_ranges(family.nfe(), schedule, deviation));
+    if (likely && !search.tells_times_apart()) return search.best(most);
+    search.handicap(kOthers);
+    move(likely);
+  }
+  move(best_automatic(search, automatic_ranges(family.nfe(), schedule, deviation)));
   return search.best(most);
 }
 

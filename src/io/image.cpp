@@ -51,6 +51,11 @@ torch::Tensor to_bytes(const torch::Tensor& x, double least, double most) {
   return (unit * 255 + 0.5).floor().clamp(0, 255).nan_to_num().to(torch::kByte);
 }
 
+int64_t zoom_to_see(const torch::Tensor& images) {
+  constexpr int64_t kSeen = 128;
+  return std::max<int64_t>(1, kSeen / std::max(images.size(-2), images.size(-1)));
+}
+
 torch::Tensor image_grid(const torch::Tensor& images, const GridOptions& options) {
   const bool fits = images.scalar_type() == torch::kByte && images.dim() == 4 &&
                     images.numel() > 0 && (images.size(1) == 1 || images.size(1) == 3);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "bespoke/base/error.h"
@@ -87,9 +88,35 @@ BnsConstraints constraints_of(const DistillJob& job) {
   return constraints;
 }
 
-FamilyPtr make_family(const DistillJob& job, int nfe) {
-  if (job.family == "bns") return bns_family(nfe, constraints_of(job));
-  if (job.family == "bst-rk1") return bst_family(ScaleTimeBase::rk1, nfe);
+// What stands behind "PREFIX:" in a name; none where it begins otherwise.
+std::optional<std::string> after_prefix(const std::string& name, const std::string& prefix) {
+  if (name.rfind(prefix + ":", 0) != 0) return std::nullopt;
+  return name.substr(prefix.size() + 1);
+}
+
+void check_family(const std::string& name) {
+  if (after_prefix(name, "bns-history") || after_prefix(name, "times")) return;
+  static const std::vector<std::string> families = {"bns", "bst", "bst-rk1", "bst-rk2"};
+  if (std::find(families.begin(), families.end(), name) != families.end()) return;
+  throw Error(ErrorKind::usage,
+              unknown_name("family", name,
+                           {"bns", "bns-history:K", "times:METHOD", "bst", "bst-rk1", "bst-rk2"}));
+}
+
+// Whether a start scale and times can be held.
+bool takes_constraints(const std::string& family) {
+  return family == "bns" || after_prefix(family, "bns-history");
+}
+
+FamilyPtr make_family(const DistillJob& job, int nfe, const SchedulePtr& schedule) {
+  const std::string& name = job.family;
+  if (name == "bns") return bns_family(nfe, constraints_of(job));
+  if (const auto history = after_prefix(name, "bns-history")) {
+    return history_family(static_cast<int>(parse_integer(*history, "--family bns-history")), nfe,
+                          constraints_of(job));
+  }
+  if (const auto method = after_prefix(name, "times")) return times_family(*method, nfe, schedule);
+  if (name == "bst-rk1") return bst_family(ScaleTimeBase::rk1, nfe);
   return bst_family(ScaleTimeBase::rk2, nfe);
 }
 
@@ -205,10 +232,7 @@ DistillJob parse_distill_job(const nlohmann::json& json, const std::string& sour
 }
 
 void DistillJob::validate() const {
-  static const std::vector<std::string> families = {"bns", "bst", "bst-rk1", "bst-rk2"};
-  if (std::find(families.begin(), families.end(), family) == families.end()) {
-    throw Error(ErrorKind::usage, unknown_name("family", family, families));
-  }
+  check_family(family);
   if (network_calls > 0 && nfes.size() != 1) {
     throw usage_error("--network-calls takes one --nfe at most, found {}", nfes.size());
   }
@@ -218,7 +242,7 @@ void DistillJob::validate() const {
   if (network_calls > 0 && !starts.empty()) {
     throw usage_error("--network-calls starts from the fit; leave out --init");
   }
-  if (family != "bns" && (unit_start_scale || !times.is_free())) {
+  if (!takes_constraints(family) && (unit_start_scale || !times.is_free())) {
     throw usage_error("--start-scale and --times are for bns solvers; leave them or --family out");
   }
 }
@@ -233,7 +257,7 @@ ModelDistillOptions distill_options(const DistillJob& job, const OpenModel& open
   if (job.network_calls > 0) {
     set_network_calls(job, open, result);
   } else {
-    result.family = make_family(job, nfe);
+    result.family = make_family(job, nfe, result.field.schedule);
     result.starts = named_starts(job, *result.family, result.field, execution);
   }
   result.method = job.method;

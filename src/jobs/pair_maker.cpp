@@ -9,6 +9,7 @@
 #include "bespoke/measure/card_check.h"
 #include "bespoke/model/guidance.h"
 #include "bespoke/recipe/error_mask.h"
+#include "bespoke/run/multistep.h"
 
 namespace bespoke {
 
@@ -96,7 +97,6 @@ PairReport PairMaker::fill(const std::filesystem::path& folder) const {
 Pairs PairMaker::make(Split split, PairSource source, const std::string& what) const {
   source.seed = (split == Split::train ? plan().train : plan().validation).seed;
   source.conditions = deals_.of(split, source.first, source.first + source.count);
-  source.fixed_evaluations = request_.fixed_evaluations;
   return make_pairs(guided(open_, deals_.rows()), source,
                     run_on(execution_, fmt::format("the model's own samples ({})", what)));
 }
@@ -106,6 +106,7 @@ Pairs PairMaker::make(Split split, int64_t trajectories) const {
   source.count = (split == Split::train ? plan().train : plan().validation).count;
   source.tolerances = plan().tolerances;
   source.trajectories = trajectories;
+  source.fixed_evaluations = request_.fixed_evaluations;
   return make(split, source, to_string(split));
 }
 
@@ -114,6 +115,8 @@ Pairs PairMaker::make_matching() const {
   source.first = plan().train.count;
   source.count = request_.matching;
   source.tolerances = request_.matching_tolerances;
+  // Statistics need no exact samples.
+  source.fixed_evaluations = std::min(request_.fixed_evaluations, kUsualEvaluations);
   return make(Split::train, source, "to match statistics of");
 }
 

@@ -340,14 +340,9 @@ CardCheck ranked(const std::vector<Alternative>& declarations, const Pool& pool,
     return pool.set_of[i] >= 0 && cards[i].excess <= kNotableGain * cards[order.front()].excess;
   });
   judge(check, rival == order.end() ? order.front() : *rival, pool, scores);
-  const auto draws_better = [&](const ScoredCard& other) {
-    return other.drew && other.excess <= check.declared.excess &&
-           other.error < kFarBetter * check.declared.error;
-  };
-  const auto better = std::find_if(check.others.begin(), check.others.end(), draws_better);
-  if (better != check.others.end()) {
-    check.draws_better = *better;
-    if (check.verdict == CardVerdict::fits) check.verdict = CardVerdict::doubtful;
+  if (check.sets > 0) check.draws_better = drawing_better(check.declared, check.others);
+  if (check.draws_better && check.verdict == CardVerdict::fits) {
+    check.verdict = CardVerdict::doubtful;
   }
   return check;
 }
@@ -450,6 +445,17 @@ CardCheck check_card(const NetworkPtr& network, const ModelCard& card,
   add_range(check, counting(pool.set(own), pool.mask));
   check.clip = clip;
   return check;
+}
+
+std::optional<ScoredCard> drawing_better(const ScoredCard& declared,
+                                         const std::vector<ScoredCard>& others) {
+  const auto is_better = [&](const ScoredCard& other) {
+    return other.drew && other.error < kDenoised && other.excess <= declared.excess &&
+           other.error < kFarBetter * declared.error;
+  };
+  const auto better = std::find_if(others.begin(), others.end(), is_better);
+  if (better == others.end()) return {};
+  return *better;
 }
 
 bool needs_clip(const CardCheck& check) {

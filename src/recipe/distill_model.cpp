@@ -2,6 +2,7 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "bespoke/base/error.h"
@@ -79,7 +80,7 @@ Pairs matching_pairs(const ModelPtr& model, const ModelDistillOptions& options, 
   source.first = options.training_plan.count;
   source.count = options.match_samples;
   source.tolerances = options.match_tolerances;
-  source.fixed_evaluations = options.fixed_evaluations;
+  source.fixed_evaluations = std::min(options.fixed_evaluations, kUsualEvaluations);
   const int64_t end = source.first + source.count;
   if (options.conditions) {
     source.conditions = options.conditions(Split::train, source.first, end);
@@ -177,7 +178,6 @@ ModelDistillOptions within_calls(ModelDistillOptions options, int64_t samples) {
   options.training_plan.count = plan.samples;
   options.validation_plan.count = plan.held_out;
   options.fixed_evaluations = plan.evaluations;
-  options.fit.begins_with_likely_ranges = true;
   return options;
 }
 

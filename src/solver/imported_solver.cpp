@@ -155,9 +155,14 @@ double start_scale_of(const json& object, const NsSolver& solver, StateSpace spa
 }
 
 const std::vector<std::string>& keys_of_a_solver() {
-  static const std::vector<std::string> keys = {
-      "nfe", "times", "sigmas", "timesteps", "method",      "weights",       "a",   "b",
-      "c",   "d",     "over",   "space",     "start_scale", "network_times", "held"};
+  static const std::vector<std::string> keys = {"nfe",         "times",
+                                                "sigmas",      "timesteps",
+                                                "method",      "weights",
+                                                "a",           "b",
+                                                "c",           "d",
+                                                "over",        "space",
+                                                "start_scale", "network_times",
+                                                "held",        "lower_order_final"};
   return keys;
 }
 
@@ -200,6 +205,10 @@ NsSolver read_imported_solver(const json& object, const FieldDescription& field,
                   1 &&
               given("a") == given("b") && given("c") == given("d"),
           where, "needs one of \"method\", \"weights\", \"a\" with \"b\", and \"c\" with \"d\"");
+  const json lowered = object.value("lower_order_final", json(false));
+  require(lowered.is_boolean(), where + ".lower_order_final", "must be true or false");
+  const bool lower_order_final = lowered.get<bool>();
+  require(method || !lower_order_final, where, "\"lower_order_final\" goes with a method");
   require(!method || given("over") + given("start_scale") == 0, where,
           "\"over\" and \"start_scale\" go with coefficients, not with a method");
   const Term term = read_term(object, "over", field.prediction, where);
@@ -213,7 +222,8 @@ NsSolver read_imported_solver(const json& object, const FieldDescription& field,
           "a method and \"weights\" need no \"space\", unless there are \"network_times\"");
   NsSolver solver;
   if (method) {
-    solver = on_times(text_value(object["method"], where + ".method"), times, field.schedule);
+    solver = on_times(text_value(object["method"], where + ".method"), times, field.schedule,
+                      lower_order_final);
   } else if (weights) {
     solver = from_weights(times, read_rows(object["weights"], where + ".weights", false), term,
                           schedule);
@@ -381,14 +391,14 @@ NsSolver with_network_times(const NsSolver& solver, const std::vector<double>& n
 }
 
 NsSolver on_times(const std::string& method, const std::vector<double>& times,
-                  const SchedulePtr& schedule) {
+                  const SchedulePtr& schedule, bool lower_order_final) {
   const CatalogueEntry entry = entry_of(SolverName::parse(method));
   const auto steps = static_cast<int>(times.size()) - 1;
   int nfe = steps * entry.evaluations_per_step;
   for (int fewer = nfe; entry.steps(nfe) != steps && fewer > 0; --fewer) nfe = fewer;
   std::string grid = "custom";
   for (size_t i = 0; i < times.size(); ++i) grid += (i == 0 ? ":" : ",") + exact(times[i]);
-  return make_solver(entry, {nfe, schedule, grid});
+  return make_solver(entry, {nfe, schedule, grid, lower_order_final});
 }
 
 SolverFile import_solvers(const nlohmann::json& description, const std::string& source) {

@@ -9,6 +9,7 @@
 #include "bespoke/base/error.h"
 #include "bespoke/base/text.h"
 #include "bespoke/path/schedule.h"
+#include "bespoke/solver/named_solver.h"
 
 namespace bespoke {
 
@@ -244,6 +245,9 @@ json describe_ld3(const NumberTable& both, const LearnedSolverFacts& facts,
   }
   const bool of_data = facts.method.rfind("dpm++", 0) == 0 || facts.method.rfind("unipc", 0) == 0;
   description["held"] = of_data ? "data" : "noise";
+  if (of_data && entry_of(SolverName::parse(facts.method)).can_lower_order) {
+    description["lower_order_final"] = true;
+  }
   return description;
 }
 

@@ -47,6 +47,14 @@ class DistillCommand : public CommandLine {
   }
 };
 
+TEST_F(DistillCommand, SaysWhereFewWereHeldOut) {
+  const Outcome outcome = run("distill --nfe 3 --method fit --calls 4000 -o few");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("held-out pairs (few, and they chose among iterates too)"),
+            std::string::npos)
+      << outcome.out;
+}
+
 TEST_F(DistillCommand, WritesSolversThatKeepTheirPromise) {
   const auto outcome = run(command("--nfe 4,6 --iterations 6 --train-batch 48 -o run"));
   ASSERT_EQ(outcome.code, 0) << outcome.err;

@@ -134,6 +134,7 @@ TEST_F(EmbeddedModel, HasFeaturesThatNeedMoreSamplesThanTheyAre) {
 TEST_F(EmbeddedModel, IsNotTakenForAFile) {
   expect_failure("compare --model cifar10-fm --nfe 2", 3, "cifar10-fm");
   expect_failure("demo --model analytic:mixture", 2, "cifar10-fm-ot");
+  expect_failure("demo --few --model emoji-t2i", 2, "images by class");
 }
 
 TEST_F(EmbeddedModel, DemoLeavesAnEarlierOneAlone) {

@@ -210,6 +210,19 @@ TEST_F(ExportCommand, ATorchScriptFileKnowsConditionsGuidanceAndTime) {
   expect_done("export euler --nfe 2 --model model.json --to torchscript -o fast.pt");
 }
 
+TEST_F(ExportCommand, ATorchScriptFileClips) {
+  save_network("def forward(self, x, t):\n    return torch.tanh(x) * t.unsqueeze(1) - 0.5 * x\n");
+  const json dynamic = {{"quantile", 0.8}, {"cap", 1.5}};
+  for (const json& clip : {json({-0.3, 0.2}), dynamic}) {
+    write_export_card({{"clip", clip}});
+    expect_done("solver midpoint --nfe 6 -o mine.solver.json");
+    json file = json::parse(read_file(folder_ / "mine.solver.json"));
+    file["field"]["clip"] = clip;  // as a distilled solver of this model says
+    write_file_atomically(folder_ / "mine.solver.json", file.dump());
+    expect_module_draws_the_samples("", "", 1, 1e-6);
+  }
+}
+
 TEST_F(ExportCommand, ATorchScriptFileScalesWhatAnEdmNetworkIsGiven) {
   save_conditional_network();
   write_export_card({{"prediction", "edm"},

@@ -178,7 +178,82 @@ TEST(Family, BstParametersRoundTripThroughAnySolverOfTheFamily) {
   }
 }
 
+TEST(Family, HistoryHoldsMultistepMethods) {
+  for (const auto& [name, history] :
+       {std::pair{"euler", 1}, {"ab2", 2}, {"midpoint", 2}, {"ab3", 3}}) {
+    NsSolver solver = named(name, 6);
+    solver.times.front() = 0.03;
+    solver.start_scale = 0.98;
+    for (const int kept : {history, 6}) {
+      const auto family = history_family(kept, 6);
+      EXPECT_LT(largest_difference(family->solver(family->parameters(solver)), solver), 1e-12)
+          << name << " in " << family->name();
+    }
+    if (history == 1) continue;
+    EXPECT_THROW(history_family(history - 1, 6)->parameters(solver), Error) << name;
+  }
+}
+
+TEST(Family, HistoryOfAllStepsHoldsEverySolver) {
+  NsSolver solver =
+      bns_family(5)->solver(disturbed(bns_family(5)->parameters(named("euler", 5)), 1));
+  solver.times.front() = 0.03;
+  const auto all = history_family(5, 5);
+  EXPECT_EQ(all->parameter_count(), bns_family(5)->parameter_count());
+  EXPECT_LT(largest_difference(all->solver(all->parameters(solver)), solver), 1e-12);
+  EXPECT_THROW(history_family(4, 5)->parameters(solver), Error);
+}
+
+TEST(Family, HistoryJacobianMatchesDifferences) {
+  for (const bool unit_start_scale : {false, true}) {
+    const auto family = history_family(2, 4, {unit_start_scale, {}});
+    const auto theta = family->parameters(named("midpoint", 4));
+    ASSERT_EQ(theta.size(), family->parameter_count());
+    expect_jacobian(*family, disturbed(theta));
+    if (unit_start_scale) {
+      EXPECT_EQ(family->solver(disturbed(theta)).start_scale, 1);
+    }
+  }
+}
+
+TEST(Family, TimesAreAllThatIsFreeOfAMethod) {
+  const auto family = times_family("euler", 4, fm_ot_schedule());
+  EXPECT_EQ(family->parameter_count(), 5u);
+  NsSolver start = named("ab2", 4);
+  start.times.front() = 0.1;
+  const auto theta = disturbed(family->parameters(start));
+  const NsSolver solver = family->solver(theta);
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_NEAR(solver.b[i][i], solver.times[i + 1] - solver.times[i], 1e-14);
+  }
+  // Times follow from logits as in any family, and Euler's coefficients are their differences.
+  const Matrix jacobian = family->jacobian(theta);
+  const Matrix known = bns_family(4)->jacobian(bns_family(4)->parameters(solver));
+  for (size_t j = 0; j < 5; ++j) {
+    for (size_t i = 0; i < 4; ++i) {
+      EXPECT_NEAR(jacobian(i, j), known(i, j), 1e-8) << i << "," << j;
+      const size_t column = i + 1, index = step_coefficient_index(4, i, column);
+      const double next = i == 3 ? 0 : jacobian(i + 1, j);
+      EXPECT_NEAR(jacobian(index, j), next - jacobian(i, j), 1e-8) << i << "," << j;
+    }
+  }
+}
+
+TEST(Family, TimesOfStepsOfSeveralEvaluations) {
+  const auto family = times_family("midpoint", 6, fm_ot_schedule());
+  EXPECT_EQ(family->parameter_count(), 4u);
+  NsSolver solver = named("midpoint", 6);
+  solver.times.front() = 0.03;
+  const NsSolver same = family->solver(family->parameters(solver));
+  EXPECT_NEAR(same.times[2], solver.times[2], 1e-12);
+  EXPECT_NEAR(same.times[3], (solver.times[2] + solver.times[4]) / 2, 1e-12);
+  expect_jacobian(*family, disturbed(family->parameters(solver)));
+  EXPECT_THROW(times_family("midpoint", 5, fm_ot_schedule()), Error);
+}
+
 TEST(Family, RefusesWhatItCannotHold) {
+  EXPECT_THROW(history_family(0, 6), Error);
+  EXPECT_THROW(history_family(2, 6, {false, parse_time_rounding("integer")}), Error);
   EXPECT_THROW(bst_family(ScaleTimeBase::rk2, 5), Error);
   EXPECT_THROW(bst_family(ScaleTimeBase::rk1, 6)->parameters(named("ab2", 6)), Error);
   EXPECT_THROW(bst_family(ScaleTimeBase::rk2, 8)->parameters(named("rk4", 8)), Error);

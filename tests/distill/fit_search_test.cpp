@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "bespoke/distill/starts.h"
 #include "bespoke/solver/grid.h"
 #include "plain_problem.h"
 
@@ -58,6 +59,24 @@ TEST(FitSearch, MovesTimesEvenInTWhereNoRangeIsBetter) {
   EXPECT_EQ(found.name.rfind("fit/shift:", 0), 0u) << found.name;
   EXPECT_LT(fitted_loss(samples, found.name.substr(4), 4),
             fitted_loss(samples, "uniform-t", 4) - 0.1);
+}
+
+TEST(FitSearch, TriesTheLikelyRangesAloneOnFewSamples) {
+  const Samples samples = plain_samples(testing::plain_mixture(), fm_ot_schedule(), 24, 1);
+  Counts counts;
+  FitSearchOptions options;
+  options.begins_with_likely_ranges = true;
+  options.samples = 3;
+  const FoundFit found = search_fit(samples, *bns_family(4), *fm_ot_schedule(), options, &counts);
+  EXPECT_EQ(counts.forwards, 3 * 3 * 4);
+  ASSERT_EQ(found.log_errors.size(), 3u);
+  EXPECT_NEAR((found.log_errors[0] + found.log_errors[1] + found.log_errors[2]) / 3, found.loss,
+              1e-12);
+  // Four tell more times apart.
+  options.samples = 4;
+  counts = {};
+  search_fit(samples, *bns_family(4), *fm_ot_schedule(), options, &counts);
+  EXPECT_GT(counts.forwards, 4 * 6 * 4);
 }
 
 TEST(FitSearch, KeepsToTheFamilysConstraints) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "bespoke/base/error.h"
 #include "bespoke/distill/distill.h"
 #include "plain_problem.h"
@@ -80,11 +82,61 @@ TEST(PlainDistill, AdamAndScaleTimeFamiliesStartFromPlainSolvers) {
   EXPECT_GT(adam.validation_psnr, adam.initial_psnr + 1);
 }
 
+TEST(PlainDistill, FamiliesThatFreeLessBeginWithWhatTheyHoldAndReachLess) {
+  const SchedulePtr schedule = vp_schedule();
+  const PlainProblem problem(schedule);
+  const auto reached = [&](const FamilyPtr& family) {
+    DistillOptions options = automatic(4, schedule);
+    options.family = family;
+    const DistillSummary summary = distill(problem.training, problem.validation, options);
+    EXPECT_GT(summary.validation_psnr, summary.initial_psnr + 1) << family->name();
+    return summary.validation_psnr;
+  };
+  const double times = reached(times_family("dpm++2m", 4, schedule));
+  const double one = reached(history_family(1, 4)), two = reached(history_family(2, 4));
+  EXPECT_GT(two, one + 3);
+  EXPECT_GT(two, times + 3);
+}
+
 TEST(PlainDistill, AdamSaysThatItNeedsGradients) {
   const PlainProblem problem(fm_ot_schedule());
   DistillOptions options = automatic(4, fm_ot_schedule());
   options.method = Method::adam;
   EXPECT_THROW(distill(problem.training, problem.validation, options), Error);
+}
+
+// Calls that are left when one fit gains nothing more are spent on the others, and more never give
+// less.
+TEST(PlainDistill, GoesOnFromOtherFitsWhileCallsAreLeft) {
+  const PlainProblem problem(fm_ot_schedule());
+  DistillOptions options = automatic(4, fm_ot_schedule());
+  options.iterations = 24;
+  const DistillSummary one = distill(problem.training, problem.validation, options);
+  ASSERT_EQ(one.ending, Ending::converged) << one.brief_report();
+  options.iterations = 0;
+  options.most_forwards = 4 * one.calls();
+  std::vector<DistillState> states;
+  options.on_iteration = [&](const DistillProgress&, const DistillState& state) {
+    states.push_back(state);
+    return Verdict::go_on;
+  };
+  const DistillSummary several = distill(problem.training, problem.validation, options);
+  const auto iterated = [](const StartState& start) { return start.iteration > 0; };
+  const auto& starts = states.back().starts;
+  EXPECT_GT(std::count_if(starts.begin(), starts.end(), iterated), 1);
+  EXPECT_GE(several.validation_psnr, one.validation_psnr);
+  EXPECT_GT(several.calls(), one.calls());
+  EXPECT_LE(several.calls(), options.most_forwards);
+
+  // A run that was stopped in the second of them goes on as if it had not been.
+  const auto second = std::find_if(states.begin(), states.end(),
+                                   [](const DistillState& state) { return state.chosen > 0; });
+  ASSERT_NE(second, states.end());
+  options.on_iteration = nullptr;
+  const DistillState stored = parse_distill_state(to_json_text(*second), "stored");
+  const DistillSummary resumed = distill(problem.training, problem.validation, options, stored);
+  EXPECT_EQ(coefficients_of(resumed.solver), coefficients_of(several.solver));
+  EXPECT_EQ(resumed.calls(), several.calls());
 }
 
 // Where measurements count, they and all else keep to the budget together.

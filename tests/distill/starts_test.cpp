@@ -100,5 +100,19 @@ TEST(Starts, PlainOnesAreInTheFamilyAndInStraightCoordinates) {
   EXPECT_EQ(plain_starts(*bst_family(ScaleTimeBase::rk2, 4), *fm), (Names{"midpoint"}));
 }
 
+// Samples from half as large as images of [-1, 1] to as large as latents need no shift.
+TEST(Starts, LikelyRangesFollowSamplesThatAreMuchSmallerOrLarger) {
+  const auto ranges = [](double deviation) {
+    return likely_ranges(8, *fm_ot_schedule(), deviation);
+  };
+  EXPECT_EQ(to_string(ranges(0.5).front()), "lambda-range:from=-3.80,to=4.00");
+  EXPECT_EQ(to_string(ranges(0.3).front()), to_string(ranges(0.5).front()));
+  EXPECT_EQ(to_string(ranges(1).front()), "lambda-range:from=-3.00,to=2.80,bend=-0.200");
+  EXPECT_EQ(to_string(ranges(1).back()), to_string(ranges(0.5).front()));
+  const double shift = std::log(0.5 / 0.005) - 0.7;
+  EXPECT_NEAR(ranges(0.005).front().from, -3.8 + shift, 1e-12);
+  EXPECT_NEAR(ranges(50).back().to, 4.0 - shift, 1e-12);
+}
+
 }  // namespace
 }  // namespace bespoke

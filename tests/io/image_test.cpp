@@ -54,6 +54,11 @@ TEST(ImageGrid, ZoomsByWholePixels) {
   EXPECT_TRUE(torch::equal(image_grid(image, {0, 0, 2}), expected));
 }
 
+TEST(ImageGrid, EnlargesWhatIsSmall) {
+  EXPECT_EQ(zoom_to_see(bytes({10, 3, 12, 8})), 10);
+  EXPECT_EQ(zoom_to_see(bytes({3, 512, 512})), 1);
+}
+
 TEST(ImageGrid, KeepsTheSizeOfTheImages) {
   const auto grid = image_grid(bytes({10, 3, 32, 32}));
   EXPECT_EQ(grid.sizes().vec(), (std::vector<int64_t>{3, 3 * 34 + 2, 4 * 34 + 2}));

@@ -281,6 +281,25 @@ TEST_F(CardCheckTest, TellsAMissingClipFromAnotherScale) {
   ASSERT_TRUE(check.clip.has_value());
   EXPECT_GT(check.clip->gain, 1.2);
   EXPECT_LT(check.clip->deviation, 0.7 * check.declared.deviation);
+  // Found from its own samples alone: what leaves the range tells nothing of the other keys.
+  EXPECT_TRUE(only_lacks_clip(check));
+  EXPECT_TRUE(check.others.empty());
+}
+
+// The figures of a public model of faces, which denoises alike under a false schedule and draws
+// pale shapes by it.
+TEST_F(CardCheckTest, DoubtsAScheduleThatDrawsWhatTheNetworkCannotDenoise) {
+  const ModelCard card;
+  const ScoredCard truth = {"schedule \"ddpm-cosine\"", card, 0.191, 1.015, 0.682, 0};
+  const ScoredCard alike = {"schedule \"cosine\"", card, 0.194, 1.015, 0.678, 0};
+  const ScoredCard false_one = {"schedule \"ddpm-linear\"", card, 0.590, 1.048, 0.295, 0};
+  const auto found = drawing_better(false_one, {truth, alike});
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->change, truth.change);
+  EXPECT_FALSE(drawing_better(truth, {alike, false_one}).has_value());
+  // One that denoises the samples of all worse has drawn easy ones.
+  const ScoredCard easy = {"prediction \"data\"", card, 0.1, 1.5, 0.05, 0};
+  EXPECT_FALSE(drawing_better(false_one, {easy}).has_value());
 }
 
 // A network that looks its time up in a table fails at any other: the changes of its card that give

@@ -396,7 +396,7 @@ class Methods(unittest.TestCase):
             self.assertEqual(result.solver.provenance["calls"], field.calls)
         self.assertIn("60 calls do not suffice for an iteration", result.note)
         self.assertEqual(result.iterations, 0)
-        with self.assertRaisesRegex(bespoke.Error, "of 19 calls .* at least 20"):
+        with self.assertRaisesRegex(bespoke.Error, "of 19 calls .* at least 16"):
             bespoke.distill(two_gaussians, self.noise, nfe=4, calls=19, progress=False)
 
     def test_both_calls_of_guidance_are_paid_for(self):
@@ -527,6 +527,18 @@ class Methods(unittest.TestCase):
         result = bespoke.distill(two_gaussians, normal(1, 120, 8), nfe=1, match="both",
                                  progress=False)
         self.assertIn("match", result.solver.provenance)
+
+    def test_groups_are_matched_apart(self):
+        noise = normal(1, 120, 8)
+
+        def found(**how):
+            return bespoke.distill(two_gaussians, noise, nfe=1, match="both", progress=False,
+                                   features=lambda x: np.hstack([x, np.abs(x)]), **how).solver.core
+
+        self.assertEqual(found(match_groups=[5] * 120), found())
+        self.assertNotEqual(found(match_groups=np.arange(120) % 3), found())
+        with self.assertRaisesRegex(Error, "each of the 120 samples, found 3"):
+            found(match_groups=[1, 2, 3])
 
     def test_bad_features_are_said(self):
         noise = normal(1, 120, 8)

@@ -245,6 +245,18 @@ TEST(LearnedSolver, DyWeightMovesTimeByTheSumOfItsWeights) {
   EXPECT_NEAR(run_on_velocity(file.at(), x0), x2, 1e-12);
 }
 
+TEST(LearnedSolver, Ld3LowersTheOrderOfMultistepMethodsOnData) {
+  LearnedSolverFacts facts = facts_for("vp", "noise");
+  facts.method = "unipc3-bh1";
+  const NumberTable both = list_of({0.9, 0.7, 0.4, 0.2, 0.01, 0.9, 0.7, 0.4, 0.2, 0.01});
+  const SolverFile file =
+      import_solvers(describe_learned_solver({{"best_t_steps", both}}, facts, "v2.pt"), "v2.pt");
+  const NsSolver known =
+      make_solver("unipc3-bh1", {4, vp_schedule(), "custom:0.1,0.3,0.6,0.8,0.99", true});
+  EXPECT_NEAR(run_on_noise(file.at(), *vp_schedule(), 0.4),
+              run_on_noise(known, *vp_schedule(), 0.4), 1e-9);
+}
+
 // What EDM's networks answer at y, told sigma, on the VP path: D.
 double denoised(double y, double sigma) {
   const SchedulePtr schedule = vp_schedule();

@@ -88,4 +88,18 @@ enum class ScaleTimeBase { rk1, rk2 };
 // if its every step starts from the last state alone and its signs allow t_dot, s > 0.
 FamilyPtr bst_family(ScaleTimeBase base, int nfe);
 
+// Solvers of bounded history: each step is made of the last state and the last `history`
+// velocities,
+//   x_{i+1} = c_i x_i + sum_{i - history < j <= i} d_ij u_j,
+// as multistep methods are. With as many as there are steps they are all NS solvers but those with
+// an a_i of 0. theta is n + 1 logits as of bns_family, then c_i and d_ij step by step, then the
+// start scale where it is free. Times are not rounded.
+FamilyPtr history_family(int history, int nfe, const BnsConstraints& constraints = {});
+
+// One method of the catalogue, by its name, of which only the times are free; those at which its
+// steps begin, for methods of several evaluations a step. The path is the model's own. Parameters
+// of any other solver are those of its times. The Jacobian is taken by differences, for the method
+// is run on symbols.
+FamilyPtr times_family(const std::string& method, int nfe, const SchedulePtr& schedule);
+
 }  // namespace bespoke

@@ -28,8 +28,9 @@ struct FitOptions {
 
 struct FittedSolver {
   NsSolver solver;
-  double loss;            // the mean log error on the samples, without the floor
-  LinearModel last_step;  // what it could do: residual -x(1)
+  double loss;                     // the mean log error on the samples, without the floor
+  std::vector<double> log_errors;  // of each
+  LinearModel last_step;           // what it could do: residual -x(1)
 };
 
 // What samples that it was not fitted to would be missed by, from these alone: the mean log error

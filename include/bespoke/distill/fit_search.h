@@ -16,20 +16,24 @@ namespace bespoke {
 // else, so that many can be tried. First some ranges of log-SNR and uniform t; then the best one's
 // numbers are moved in turn, by less where that gains nothing: a range's ends and bend, or towards
 // which end times even in t are drawn and where they start.
+//
+// Where there are calls for a few times alone, those that mostly do best come before all others,
+// and are moved before the others are tried.
 struct FitSearchOptions {
   FitOptions fit;
   int64_t samples = 16;  // the first ones, as far as their trajectories are known
   int rounds = 2;        // of moving each number up or down, where there are four samples
-  // Before the others those that mostly do best: where there are calls for a few times alone.
+  // Whether the likely ranges come first.
   bool begins_with_likely_ranges = false;
   // Forwards at most, with those counted before; 0 is no limit. Times beyond it are not tried.
   int64_t most_forwards = 0;
 };
 
-// A fit, and what it misses: the mean log error on the samples it was fitted to, and as
-// left_out_loss estimates it on others, where there are two samples.
+// A fit, and what it misses: the mean log error on the samples it was fitted to, that of each, and
+// the mean as left_out_loss estimates it on others, where there are two samples.
 struct FoundFit : NamedSolver {
   double loss = 0;
+  std::vector<double> log_errors;
   double left_out_loss = 0;
 };
 

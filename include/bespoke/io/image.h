@@ -15,6 +15,10 @@ struct GridOptions {
   int64_t zoom = 1;     // every pixel becomes a square of zoom x zoom
 };
 
+// The zoom that shows small images large enough to be looked at: the longer side of `images`
+// [..., height, width] comes to a hundred pixels or so.
+int64_t zoom_to_see(const torch::Tensor& images);
+
 // The images, uint8 [count, 1 or 3, height, width], row by row on a light background as one image
 // [1 or 3, height, width].
 torch::Tensor image_grid(const torch::Tensor& images, const GridOptions& options = {});

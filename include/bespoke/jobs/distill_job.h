@@ -22,7 +22,7 @@ struct DistillJob {
   // What to make.
   std::vector<int> nfes = {8};  // rising; with network_calls one, or 0: as many as does best
   int network_calls = 0;        // of a solver with built-in guidance; 0: of an ordinary one
-  std::string family = "bns";   // or bst, bst-rk1, bst-rk2
+  std::string family = "bns";   // bns-history:K, times:METHOD, bst, bst-rk1 or bst-rk2
   bool unit_start_scale = false;
   TimeRounding times;
   bool of_decoded = false;  // whether errors are of what samples decode to

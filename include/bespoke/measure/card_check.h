@@ -80,6 +80,11 @@ struct CardCheck {
   std::optional<ScoredCard> draws_better;
 };
 
+// The first of the changes that denoises no worse than the card and its own samples far better, if
+// any.
+std::optional<ScoredCard> drawing_better(const ScoredCard& declared,
+                                         const std::vector<ScoredCard>& others);
+
 // Whether samples that lie outside the card's range are what the network was trained on once they
 // are clipped. Where it denoises them worse than a linear guess they are not, whatever they were
 // before.

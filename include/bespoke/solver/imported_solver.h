@@ -47,7 +47,7 @@ NsSolver with_network_times(const NsSolver& solver, const std::vector<double>& n
 
 // A method of the catalogue, by its name, on these times.
 NsSolver on_times(const std::string& method, const std::vector<double>& times,
-                  const SchedulePtr& schedule);
+                  const SchedulePtr& schedule, bool lower_order_final = false);
 
 // A description of such solvers, as a file has it, as a solver file; `source` names it in messages.
 SolverFile import_solvers(const nlohmann::json& description, const std::string& source);
