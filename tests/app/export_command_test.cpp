@@ -297,7 +297,8 @@ TEST_F(ExportCommand, ImportsTimesForAMethod) {
   EXPECT_TRUE(found.at() == read_solver_file(folder_ / "b.solver.json").at());
   EXPECT_TRUE(found.at() == make_solver("dpm++2m", {4, make_schedule("ddpm-scaled-linear"),
                                                     "sigmas:14.6146412293,3.5,1.2,0.3,0"}));
-  const std::string model = "--model analytic:mixture:dim=4 --nfe 4" + path;
+  const std::string model =
+      "--model analytic:mixture:dim=4,prediction=noise@ddpm-scaled-linear --nfe 4 ";
   const Outcome compared =
       run("compare " + model + "--count 4 --solvers dpm++2m/ays,a.solver.json --format csv");
   EXPECT_EQ(compared.code, 0) << compared.err;

@@ -41,7 +41,7 @@ class InfillCommand : public CommandLine {
   void train_codec() const {
     const Outcome codec =
         run("audio-codec --data data.safetensors --test data.safetensors "
-            "--codec-channels 4 --strides 4,5 --latent-channels 3 --steps 12 --batch 4 --warmup 2 "
+            "--channels 4 --strides 4,5 --latent-channels 3 --steps 12 --batch 4 --warmup 2 "
             "--device cpu -o codec");
     ASSERT_EQ(codec.code, 0) << codec.err;
     EXPECT_NE(codec.out.find("latents of 3x64"), std::string::npos) << codec.out;
