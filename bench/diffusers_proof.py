@@ -59,9 +59,9 @@ class DdpmPipeline:
 
     spacings = ("linspace", "trailing", "leading")
 
-    def __init__(self, network, name, prediction):
+    def __init__(self, network, name, base):
         self.name = name
-        self.base = diffusers.DDPMScheduler(clip_sample=False, prediction_type=prediction)
+        self.base = base
         self.pipe = diffusers.DDPMPipeline(network.eval(), self.base)
         self.pipe.set_progress_bar_config(disable=True)
 
@@ -302,10 +302,12 @@ def measured(case, counts, images, samples, calls, steps):
 def pipelines(models, device, guidance=1.0):
     """What makes each case."""
     return {"embedded": lambda: DdpmPipeline(EmbeddedNetwork(device),
-                                             "cifar10-eps-vp in a DDPMPipeline", "epsilon"),
+                                             "cifar10-eps-vp in a DDPMPipeline",
+                                             diffusers.DDPMScheduler(clip_sample=False)),
             "unet": lambda: DdpmPipeline(
                 diffusers.UNet2DModel.from_pretrained(models / "unet", use_safetensors=False),
-                "UNet2DModel in a DDPMPipeline", "v_prediction"),
+                "UNet2DModel in a DDPMPipeline",
+                diffusers.DDPMScheduler.from_pretrained(models / "unet")),
             "sd": lambda: StableDiffusion(models),
             "flow": lambda: StableDiffusion3(models, guidance), "flux": lambda: Flux(models)}
 

@@ -115,11 +115,17 @@ def v_loss(call, x, alphas):
     return (output.float() - (alpha.sqrt() * noise - (1 - alpha).sqrt() * x)).square().mean()
 
 
-def unet_loss(model, x, labels, ends):
-    """With DDPM's linear betas."""
-    return v_loss(lambda state, time: model(state, time).sample,
-                  shrunk(x, model.config.sample_size),
-                  alphas_of(torch.linspace(1e-4, 0.02, LEVELS)))
+def unet_scheduler(betas):
+    """What a DDPMPipeline of the unet has."""
+    from diffusers import DDPMScheduler
+    return DDPMScheduler(num_train_timesteps=LEVELS, beta_schedule=betas, clip_sample=False,
+                         prediction_type="v_prediction")
+
+
+def unet_loss(scheduler):
+    return lambda model, x, labels, ends: v_loss(
+        lambda state, time: model(state, time).sample, shrunk(x, model.config.sample_size),
+        scheduler.alphas_cumprod)
 
 
 def conditional_loss(model, x, labels, ends):
@@ -223,7 +229,7 @@ def train(model, loss_of, images, labels, seconds, batch, rate, folder):
 KINDS = ("unet", "conditional", "transformer", "flux")
 
 
-def run_training(images, labels, out, seconds, batch, kinds=KINDS, size=32):
+def run_training(images, labels, out, seconds, batch, kinds=KINDS, size=32, betas="linear"):
     """Each kind of model for so many seconds."""
     torch.manual_seed(0)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
@@ -231,13 +237,16 @@ def run_training(images, labels, out, seconds, batch, kinds=KINDS, size=32):
     makers = {"unet": lambda: unet(size).to(memory_format=torch.channels_last),
               "conditional": lambda: conditional().to(memory_format=torch.channels_last),
               "transformer": transformer, "flux": flux}
-    losses = {"unet": unet_loss, "conditional": conditional_loss, "transformer": transformer_loss,
-              "flux": flux_loss}
+    scheduler = unet_scheduler(betas)
+    losses = {"unet": unet_loss(scheduler), "conditional": conditional_loss,
+              "transformer": transformer_loss, "flux": flux_loss}
     for kind in kinds:
         convolutional = kind in ("unet", "conditional")
         train(makers[kind](), losses[kind], images, labels, seconds,
               batch if convolutional else 2 * batch, 5e-4 if convolutional else 6e-4,
               Path(out) / kind)
+        if kind == "unet":
+            scheduler.save_pretrained(Path(out) / kind)
 
 
 def main():
@@ -249,9 +258,11 @@ def main():
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--only", nargs="+", choices=KINDS, default=KINDS, help="some of them")
     parser.add_argument("--size", type=int, choices=[16, 32], default=32, help="of UNet's images")
+    parser.add_argument("--betas", choices=["linear", "squaredcos_cap_v2"], default="linear",
+                        help="the schedule that UNet's noise follows")
     options = parser.parse_args()
     run_training(*read_images(options.data), options.out, options.seconds, options.batch,
-                 options.only, options.size)
+                 options.only, options.size, options.betas)
 
 
 if __name__ == "__main__":
