@@ -181,12 +181,11 @@ class FlowPipeline(PromptedPipeline):
 
     def schedulers(self, spacing):
         """Those of diffusers that take flows, by name; DDIM is Euler here."""
-        flow = {"prediction_type": "flow_prediction", "use_flow_sigmas": True}
-        found = {"Euler": diffusers.FlowMatchEulerDiscreteScheduler(),
-                 "Euler Karras": diffusers.FlowMatchEulerDiscreteScheduler(use_karras_sigmas=True)}
+        euler = diffusers.FlowMatchEulerDiscreteScheduler
+        found = {"Euler": euler(), "Euler, shift 3": euler(shift=3.0),
+                 "Euler Karras": euler(use_karras_sigmas=True)}
         if spacing == "own":
-            found.update({"DPM++(2M)": diffusers.DPMSolverMultistepScheduler(**flow),
-                          "UniPC": diffusers.UniPCMultistepScheduler(**flow)})
+            found.update(multistep_of_flows(lambda kind: getattr(diffusers, kind)))
         return found
 
     def reference(self):
@@ -234,16 +233,22 @@ class Flux(FlowPipeline):
                  "Euler, its own shift": diffusers.FlowMatchEulerDiscreteScheduler.from_config(
                      self.base.config)}
         if spacing == "own":
-            for name, kind in (("DPM++(2M)", "DPMSolverMultistepScheduler"),
-                               ("UniPC", "UniPCMultistepScheduler")):
-                for shift in (1.0, 3.0):
-                    found[f"{name}, shift {shift:g}"] = counting_sigmas(kind)(
-                        prediction_type="flow_prediction", use_flow_sigmas=True, flow_shift=shift)
+            found.update(multistep_of_flows(counting_sigmas))
         return found
 
     def reference(self):
         """A scheduler to take many steps with."""
         return counting_sigmas("FlowMatchHeunDiscreteScheduler")()
+
+
+def multistep_of_flows(kind_of):
+    """DPM++ and UniPC on flow paths, by name, with two shifts and either of their last sigmas."""
+    return {f"{name}, shift {shift:g}{', sigma_min' * (last == 'sigma_min')}": kind_of(kind)(
+        prediction_type="flow_prediction", use_flow_sigmas=True, flow_shift=shift,
+        final_sigmas_type=last)
+            for name, kind in (("DPM++(2M)", "DPMSolverMultistepScheduler"),
+                               ("UniPC", "UniPCMultistepScheduler"))
+            for shift in (1.0, 3.0) for last in ("zero", "sigma_min")}
 
 
 def counting_sigmas(kind):
@@ -259,8 +264,9 @@ def counting_sigmas(kind):
 
 
 def psnr(found, expected):
-    """In dB, of values from -1 to 1."""
-    return 10 * math.log10(4 / float((found - expected).double().square().mean()))
+    """In dB, of values from -1 to 1; of what is not finite, minus infinity."""
+    error = float((found - expected).double().square().mean())
+    return 10 * math.log10(4 / error) if math.isfinite(error) else -math.inf
 
 
 def of_diffusers(case, counts, seeds, truth):
