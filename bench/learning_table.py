@@ -44,13 +44,18 @@ def measured(case, options):
           f"{type(case.pipe.scheduler).__name__} are {psnr(half, truth):.1f} dB from those of "
           f"{2 * options.reference}, which the table is against", flush=True)
     theirs = of_diffusers(case, options.steps, seeds, truth)
+    for name, row in theirs.items():
+        print(f"{name}: {'; '.join(f'{count}: {row[count]:.1f}' for count in options.steps)}",
+              flush=True)
     rows = {count: [] for count in options.steps}
     for size in options.learn:
         sets = [learnt(case, options.steps, range(size * k, size * (k + 1)), truth, seeds)
                 for k in range(options.sets)]
         for count in options.steps:
             rows[count].append(range_of([found[count] for found, _, _ in sets]))
-        print(f"learnt from {size}: {sets[0][1]} evaluations for all steps together; by its own "
+        print(f"learnt from {size}: "
+              f"{'; '.join(f'{count}: {rows[count][-1]}' for count in options.steps)}; "
+              f"{sets[0][1]} evaluations for all steps together; by its own "
               f"words {sets[0][2][options.steps[-1]]} at {options.steps[-1]}", flush=True)
     heads = [f"from {size}" for size in options.learn]
     print(f"\n| steps | {' | '.join(heads)} | best of diffusers |\n|---|{'---|' * len(heads)}---|")
