@@ -16,6 +16,8 @@ constexpr int64_t kTried = 2;
 // How near, in decibels of the samples' own power, they are to be to exact ones. Solvers that are
 // found are rarely nearer than 40.
 constexpr double kExact = 50;
+// How much nearer, in decibels, twice as many even steps must come to those that follow errors.
+constexpr double kClearly = 3;
 // The error of the adaptive method falls with the fifth power of its evaluations.
 constexpr double kOrder = 5;
 constexpr double kFirstTolerance = 1e-3, kFinest = 1e-5, kCoarsest = 3e-3;
@@ -44,12 +46,16 @@ class Trial {
     return drawn();
   }
 
-  // How many evaluations a sample takes.
-  double cost_of(const Tolerances& tolerances) {
+  torch::Tensor to_tolerances(const Tolerances& tolerances) {
     source_.fixed_evaluations = 0;
     source_.tolerances = tolerances;
+    return drawn();
+  }
+
+  // How many evaluations a sample takes.
+  double cost_of(const Tolerances& tolerances) {
     const int64_t before = calls_;
-    drawn();
+    to_tolerances(tolerances);
     return static_cast<double>(calls_ - before) / static_cast<double>(source_.count);
   }
 
@@ -81,7 +87,13 @@ ReferenceChoice choose_reference(const ModelPtr& model, const PairSource& source
   if (cost > 2 * most) return {evaluations, {}, trial.calls()};
   const double tolerance =
       std::clamp(kFirstTolerance * std::pow(cost / most, kOrder), kFinest, kCoarsest);
-  return {0, {tolerance, tolerance}, trial.calls()};
+  const Tolerances tolerances{tolerance, tolerance};
+  const torch::Tensor followed = trial.to_tolerances(tolerances);
+  // Steps that follow errors overlook what is over between two of them, and then twice as many even
+  // ones come no nearer to them.
+  const bool agree =
+      decibels_of_worst(twice, followed) > decibels_of_worst(once, followed) + kClearly;
+  return {agree ? 0 : evaluations, tolerances, trial.calls()};
 }
 
 }  // namespace bespoke

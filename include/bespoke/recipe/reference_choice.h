@@ -17,7 +17,7 @@ struct ReferenceChoice {
 // By so many evaluations, as a rule: few are best spent evenly. Where more than the usual number
 // can be paid for, two samples are drawn by them and by twice as many; if these differ, as under
 // strong guidance or of fields that are rough in t, by steps that follow the errors, to tolerances
-// that take about as many.
+// that take about as many, where twice as many even ones come nearer to these.
 ReferenceChoice choose_reference(const ModelPtr& model, const PairSource& source,
                                  int64_t evaluations, const PairRun& run);
 
