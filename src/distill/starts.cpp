@@ -36,7 +36,7 @@ std::vector<LogSnrRange> automatic_ranges(int nfe, const Schedule& schedule,
 
 std::vector<LogSnrRange> likely_ranges(int nfe, const Schedule& schedule, double data_deviation) {
   // Found on samples of deviations from 0.5 to 1, which gained nothing by a shift between them.
-  constexpr double kAlike = 0.0, kLarge = 0.7;
+  constexpr double kAlike = 0.7, kLarge = 0.7;
   const double fewer = std::log2(8.0 / nfe), whole = -std::log(data_deviation / 0.5);
   const double shift = std::copysign(std::max(0.0, std::abs(whole) - kAlike), whole);
   std::vector<LogSnrRange> likely = {{-3.8, 4.0, 0}, {-3.4, 3.4, 0}, {-3.0, 2.8, -0.2}};
