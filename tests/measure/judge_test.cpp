@@ -62,9 +62,10 @@ TEST_F(JudgeTest, RefusesWhatItCannotJudge) {
             }).find("tells 3 classes apart and names 2"),
             std::string::npos);
   EXPECT_NE(refused([&] { judge({"cat", "?"}); }).find("without a word"), std::string::npos);
-  EXPECT_NE(
-      refused([&] { Judge(folder_.path() / "nowhere", torch::kCPU); }).find("--network classifier"),
-      std::string::npos);
+  EXPECT_NE(refused([&] {
+              Judge(folder_.path() / "nowhere", torch::kCPU);
+            }).find("bespoke-train classifier"),
+            std::string::npos);
   detail::write_file_atomically(folder_.path() / "classifier.json", "{\"format\": \"other\"}");
   EXPECT_NE(refused([&] { Judge(folder_.path(), torch::kCPU); }).find("classifier.json"),
             std::string::npos);
