@@ -70,7 +70,7 @@ void DistillCommandOptions::add_to(CLI::App& command) {
   command.add_option(
       "--direct", direct,
       "settings of auto and direct, KEY=VALUE,...: judges, remembered, "
-      "smoothing, damping, attempts, difference, time_difference (docs/guide/distillation.md)");
+      "smoothing, damping, attempts, difference, time_difference (docs/reference/methods.md)");
   add_retired_option(command, "--adam-decay",
                      "adam's rate decays as published: 5e-4, polynomially");
   add_retired_option(command, "--sigma0",
