@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the program costs on a GPU beside the network itself: every figure of docs/performance.md.
+"""What the program costs on a GPU beside the network: every figure of docs/develop/performance.md.
 
     python3 bench/gpu.py                       # build/release/bespoke, minutes
     python3 bench/gpu.py --only sampling       # or reference, distillation, precision

@@ -44,7 +44,7 @@ Captions read_captions(const std::filesystem::path& path, int64_t samples) {
   const auto texts = lines_of(read_text_file(path));
   const auto count = static_cast<int64_t>(texts.size());
   if (count != samples) {
-    throw bad_input("{} has {} captions for {} samples; give one a line, in their order",
+    throw bad_input("{} has {} captions for {} samples; give one per line, in their order",
                     path.string(), count, samples);
   }
   int64_t longest = 1;

@@ -105,7 +105,7 @@ void print_call(const OpenModel& open, const CallReport& report, int64_t count) 
   fmt::print("{}\n  network      {:.1f} M parameters, samples {}, on {}\n", open.title(),
              static_cast<double>(parameter_count(*open.network)) / 1e6,
              fmt::join(card.sample_shape, " x "), open.device.str());
-  fmt::print("  evaluation   {:.2f} ms a sample in a batch of {}, process memory {:.0f} MB\n",
+  fmt::print("  evaluation   {:.2f} ms per sample in a batch of {}, process memory {:.0f} MB\n",
              1e3 * report.seconds, count, report.megabytes);
   fmt::print("  batch        a sample alone and in the batch differ by {:.1e}\n",
              report.batch_difference);

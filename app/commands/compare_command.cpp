@@ -322,8 +322,8 @@ std::string counted_part(const PreparedComparison& work) {
 std::string psnr_title(const PreparedComparison& work, const ComparisonResult& result,
                        const CompareCommandOptions& options) {
   return fmt::format(
-      "PSNR in dB (peak-to-peak {:g}, {} space{}) against the reference ({:.0f} evaluations a "
-      "sample, tolerance {:g}){}{}\n{}",
+      "PSNR in dB (peak-to-peak {:g}, {} space{}) against the reference ({:.0f} evaluations "
+      "per sample, tolerance {:g}){}{}\n{}",
       value_peak(work.open, work.decoded), work.decoded ? "decoded" : "sample", counted_part(work),
       result.figures.reference_evaluations, options.tolerance,
       result.cached_reference ? " (cached)" : "",

@@ -123,7 +123,7 @@ void add_import_command(CLI::App& app) {
   auto* command = app.add_subcommand(
       "import",
       "Turn a solver of others into a .solver.json: times alone, coefficients, or weights over "
-      "predictions (docs/solver-file.md has the format).\n\n"
+      "predictions (docs/reference/solver-file.md has the format).\n\n"
       "Examples:\n  bespoke import theirs.json -o theirs.solver.json\n"
       "  bespoke import --sigmas 14.61,3.5,1.2,0.3,0 --method dpm++2m --schedule "
       "ddpm-scaled-linear --prediction noise -o a.solver.json\n"

@@ -31,7 +31,7 @@ std::string made_for(const SolverFile& file) {
 // What a solver that guides itself does more; empty for others.
 std::string own_guidance(const NsSolver& solver) {
   if (!solver.guides_itself()) return "";
-  return fmt::format("\nguides itself: {} network calls a sample, unconditional ones at steps {}",
+  return fmt::format("\nguides itself: {} network calls per sample, unconditional ones at steps {}",
                      solver.shape().calls(), fmt::join(solver.guided, ", "));
 }
 

@@ -18,7 +18,7 @@ void add_condition_options(CLI::App& command, std::vector<std::string>& conditio
                                            "what to draw, in words that the model knows");
   command.add_option_function<std::string>(
       "--prompts", [prompt](const std::string& file) { prompt(kPromptFileMark + file); },
-      "a file of prompts, one a line, in turn");
+      "a file of prompts, one per line, in turn");
 }
 
 }  // namespace bespoke

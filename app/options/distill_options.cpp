@@ -19,11 +19,11 @@ using namespace detail;
 void DistillCommandOptions::add_to(CLI::App& command) {
   command.add_option("--nfe", nfe,
                      "evaluations, one or a list such as 4-20+2; default 8, or with "
-                     "--network-calls as many as does best");
+                     "--network-calls as many as work best");
   command
       .add_option("--network-calls", numbers.network_calls,
-                  "with --guidance W: a solver that guides itself, of so many network calls a "
-                  "sample; its late steps make no unconditional call")
+                  "with --guidance W: a solver that guides itself, of so many network calls "
+                  "per sample; its late steps make no unconditional call")
       ->check(positive_number());
   command
       .add_option("--family", numbers.family,
@@ -70,7 +70,7 @@ void DistillCommandOptions::add_to(CLI::App& command) {
   command.add_option(
       "--direct", direct,
       "settings of auto and direct, KEY=VALUE,...: judges, remembered, "
-      "smoothing, damping, attempts, difference, time_difference (docs/distillation.md)");
+      "smoothing, damping, attempts, difference, time_difference (docs/reference/methods.md)");
   add_retired_option(command, "--adam-decay",
                      "adam's rate decays as published: 5e-4, polynomially");
   add_retired_option(command, "--sigma0",

@@ -234,7 +234,7 @@ void add_provenance(Report& report, const ComparedModel& compared) {
   add("licence", open.card.licence);
   add("source", open.card.source);
   add("samples", compared.chosen.title);
-  add("reference", fmt::format("Dormand-Prince 5(4), tolerance {:g}, {:.1f} evaluations a sample",
+  add("reference", fmt::format("Dormand-Prince 5(4), tolerance {:g}, {:.1f} evaluations per sample",
                                compared.tolerance, compared.figures.reference_evaluations));
   for (const auto& note : compared.notes) add("chosen", note);
   if (compared.catalogue) {

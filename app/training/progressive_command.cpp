@@ -124,7 +124,7 @@ torch::Tensor rows_of_captions(const ProgressiveOptions& options, const Conditio
   auto lines = split(read_text_file(options.captions), '\n');
   if (!lines.empty() && lines.back().empty()) lines.pop_back();
   if (static_cast<int64_t>(lines.size()) != count) {
-    throw bad_input("{} has {} captions for {} samples; give one a line, in their order",
+    throw bad_input("{} has {} captions for {} samples; give one per line, in their order",
                     options.captions, lines.size(), count);
   }
   std::vector<torch::Tensor> rows;

@@ -51,9 +51,10 @@ void add_example_options(CLI::App& command, ProgressiveOptions& options) {
   command.add_option("--data", options.data,
                      "what the model was trained on: a folder, zip or .safetensors of images or "
                      "sounds; repeatable (default: the model's own samples)");
-  command.add_option("--captions", options.captions,
-                     "of a model that is told what to draw in words: a file with a caption a line, "
-                     "one for each of the data in its order");
+  command.add_option(
+      "--captions", options.captions,
+      "of a model that is told what to draw in words: a file with one caption per line, "
+      "one for each of the data in its order");
   add_condition_options(command, options.conditions,
                         "of the model's own samples: condition NAME=VALUE, a class or a list that "
                         "repeats over them (default: all classes in turn)");

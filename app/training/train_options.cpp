@@ -95,9 +95,10 @@ void add_teacher_options(CLI::App& command, TrainCommandOptions& options) {
 }
 
 void add_caption_options(CLI::App& command, TrainCommandOptions& options) {
-  command.add_option("--captions", options.captions,
-                     "a file with a caption a line, one for each image in its order, instead of "
-                     "classes");
+  command.add_option(
+      "--captions", options.captions,
+      "a file with one caption per line, one for each image in its order, instead of "
+      "classes");
   command.add_flag("--infill", options.infill,
                    "fill gaps in sounds, with --latents and --captions: the model is given what is "
                    "said and what is heard around the gap");

@@ -1,4 +1,4 @@
-"""Draws docs/pictures/corridor.svg, the picture of docs/architecture.md: python3 docs/pictures/corridor.py"""
+"""Draws corridor.svg beside this file, the picture of docs/develop/architecture.md."""
 
 from pathlib import Path
 

@@ -1,4 +1,6 @@
-"""The model card, model.json: what the network is and how it is called (docs/model-card.md)."""
+"""The model card, model.json: what the network is and how it is called.
+
+docs/reference/model-card.md describes it."""
 
 import math
 

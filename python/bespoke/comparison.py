@@ -141,7 +141,7 @@ def compare(field: Callback, noise: Any, solvers: Sequence[Contender],
     notes.extend(note for note in [truth.left_out(count)] if note)
     clipped = "" if made.clip is None else f", {made.clip}"
     title = (f"PSNR in dB (peak-to-peak {peak:g}) against the reference ({truth.evaluations:.0f} "
-             f"evaluations a sample, tolerance {tolerance:g}), by NFE\n{made.schedule.name} path, "
+             f"evaluations per sample, tolerance {tolerance:g}), by NFE\n{made.schedule.name} path, "
              f"{made.network_prediction} prediction{clipped}, {made.guidance}, "
              f"{len(truth.samples)} samples")
     found = Comparison(rows, notes, len(truth.samples), truth.evaluations, tolerance, peak,

@@ -118,7 +118,7 @@ def _load_elsewhere(path):
 
 
 def _metadata(module, names, example, target):
-    """What Bespoke must know before it loads the code (docs/model-card.md); AOTI takes text."""
+    """What Bespoke must know before it loads the code (docs/reference/model-card.md). Text only."""
     return {"bespoke_dtype": target.dtype,
             "bespoke_arguments": ",".join(map(_argument, names, example)),
             "bespoke_most_batch": str(MOST_BATCH),

@@ -58,9 +58,10 @@ def export_model(module, path, *, method="auto", half=False, overwrite=False, st
                  **fields):
     """Writes the model card `path` and, beside it, `module` as a file; returns an Export.
 
-    fields     the card's keys (docs/model-card.md): sample_shape, prediction, schedule and time are
-               needed; schedule and time may be text, "vp:B=20,b=0.1", "index:levels=1000"; format
-               is "torchscript" unless it is given, or "aotinductor", compiled
+    fields     the card's keys (docs/reference/model-card.md): sample_shape, prediction, schedule
+               and time are needed; the last two may be text, "vp:B=20,b=0.1",
+               "index:levels=1000"; format is "torchscript" unless it is given, or
+               "aotinductor", compiled
     method     "script", "trace", or "auto": script, and trace where scripting fails
     half       store the parameters in 16 bits: float16, or bfloat16 where they have it already
     overwrite  replace files that are there

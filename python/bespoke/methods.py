@@ -89,7 +89,7 @@ def distill(field: Callback, noise: Any, nfe: Evaluations = 8, *, calls: Optiona
                  noise is used, and by how many evaluations samples are drawn (tolerance and
                  held_out are not used). A hundred are enough for two samples and a fit to them. No
                  limit where it is not given.
-    network_calls  a solver with built-in guidance, which makes so many calls a sample of both
+    network_calls  a solver with built-in guidance, which makes so many calls per sample of both
                  callables together, in as many evaluations as do best (nfe is not used). It needs
                  one guidance weight and `unconditional`.
     method       auto, which ends where another iteration is not worth its calls, or direct, which

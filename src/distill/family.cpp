@@ -507,7 +507,7 @@ class TimesFamily : public Family {
         coordinates_(std::move(coordinates)),
         entry_(entry_of(SolverName::parse(method_))) {
     if (entry_.steps(nfe) * entry_.evaluations_per_step != nfe) {
-      throw usage_error("{} takes {} evaluations a step, which {} are no multiple of", method_,
+      throw usage_error("{} takes {} evaluations per step, which {} are no multiple of", method_,
                         entry_.evaluations_per_step, nfe);
     }
   }

@@ -370,7 +370,8 @@ ModelCard parse_model_card(const std::string& text, const std::filesystem::path&
   const std::string source = path.string();
   require(text.rfind("PK", 0) != 0, source,
           "looks like weights; give the card beside it, a .json file");
-  const json document = parse_json(text, source, "a model card is described in docs/model-card.md");
+  const json document =
+      parse_json(text, source, "a model card is described in docs/reference/model-card.md");
   return read_checked(source, [&] { return read_card(document, text, path); });
 }
 

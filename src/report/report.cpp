@@ -21,7 +21,7 @@ namespace {
 
 std::string reference_clause(const Report& report) {
   const double cost = report.reference_cost;
-  return cost > 0 ? fmt::format(" ({:.0f} {}s a sample)", cost, report.unit) : "";
+  return cost > 0 ? fmt::format(" ({:.0f} {}s per sample)", cost, report.unit) : "";
 }
 
 // As a sentence begins with it.

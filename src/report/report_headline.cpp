@@ -98,7 +98,7 @@ std::string headline(const Report& report) {
 
 std::string tiles_html(const Report& report, const Finding* best) {
   if (best == nullptr) return "";
-  std::string tiles = tile(fmt::format("{}", best->row.cost), report.unit + "s a sample") +
+  std::string tiles = tile(fmt::format("{}", best->row.cost), report.unit + "s per sample") +
                       tile(decibels(best->row), best->row.psnr_error > 0
                                                     ? "PSNR, mean over samples ± standard error"
                                                     : "PSNR, mean over samples") +

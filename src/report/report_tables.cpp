@@ -31,7 +31,7 @@ std::vector<FigureColumn> figure_columns(const Report& report) {
                        [&](const ReportRow& row) { return (row.*member).has_value(); });
   };
   std::vector<FigureColumn> columns = {
-      {report.unit == "evaluation" ? "NFE" : report.unit + "s", report.unit + "s a sample",
+      {report.unit == "evaluation" ? "NFE" : report.unit + "s", report.unit + "s per sample",
        "{:.0f}", [](const ReportRow& row) { return double(row.cost); }},
       {"PSNR, dB", "mean over samples ± standard error", "{:.2f}",
        [](const ReportRow& row) { return row.psnr; },
@@ -57,7 +57,7 @@ std::vector<FigureColumn> figure_columns(const Report& report) {
         {"agreement, %", "of judged samples, those that show what their prompts say", "{:.1f}",
          [](const ReportRow& row) { return 100 * row.agreement.value_or(kNoFigure); }});
   }
-  columns.push_back({"ms a sample", "in batches, on the machine of the report", "{:.2f}",
+  columns.push_back({"ms per sample", "in batches, on the machine of the report", "{:.2f}",
                      [](const ReportRow& row) { return 1e3 * row.seconds; }});
   return columns;
 }

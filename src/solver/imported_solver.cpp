@@ -432,7 +432,7 @@ SolverFile import_solvers(const nlohmann::json& description, const std::string& 
 SolverFile read_imported(const std::filesystem::path& path) {
   const std::string source = path.string();
   return import_solvers(parse_json(read_text_file(path), source,
-                                   "it describes solvers, as docs/solver-file.md has it"),
+                                   "it describes solvers, as docs/reference/solver-file.md has it"),
                         source);
 }
 

@@ -525,7 +525,7 @@ nlohmann::json describe_learned_solver(const NamedTables& tables, const LearnedS
   throw bad_input(
       "{} holds no solver that is known: NeuralSolver has timedeltas and coeffs, LD3 best_t_steps, "
       "GAS ema, DyWeight dyweight_weights_raw or hybrid_weights and GITS a selected time schedule; "
-      "describe others as docs/solver-file.md has it",
+      "describe others as docs/reference/solver-file.md has it",
       source);
 }
 

@@ -210,10 +210,10 @@ TEST_F(CommandLine, ListsTheCatalogueInEveryFormat) {
 }
 
 TEST_F(CommandLine, TheDocumentedCatalogueIsCurrent) {
-  const std::string page = read_file(fs::path(BESPOKE_SOURCE_DIR) / "docs/solvers.md");
+  const std::string page = read_file(fs::path(BESPOKE_SOURCE_DIR) / "docs/reference/solvers.md");
   for (const std::string table : {"solvers --format md", "solvers --grids --format md"}) {
     EXPECT_NE(page.find(run(table).out), std::string::npos)
-        << "docs/solvers.md is out of date: run ./dev docs";
+        << "docs/reference/solvers.md is out of date: run ./dev docs";
   }
 }
 

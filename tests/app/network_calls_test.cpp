@@ -42,7 +42,7 @@ TEST_F(NetworkCallsCommand, FindsStepsThatSpendThem) {
 
   const Outcome shown = run("show run/bns.solver.json");
   ASSERT_EQ(shown.code, 0);
-  EXPECT_NE(shown.out.find("guides itself: 8 network calls a sample"), std::string::npos);
+  EXPECT_NE(shown.out.find("guides itself: 8 network calls per sample"), std::string::npos);
   EXPECT_NE(shown.out.find("c0"), std::string::npos);
 
   const std::string sample = "sample " + kSelfGuidedModel + "--cond class=1 --count 4 ";

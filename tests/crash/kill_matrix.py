@@ -91,7 +91,7 @@ class Lost(Exception):
 
 
 def write_data(path):
-    """32 tiny images in two classes, as docs/datasets.md has them."""
+    """32 tiny images in two classes, as docs/guide/datasets.md has them."""
     numbers = random.Random(0)
     images = bytes(numbers.randrange(256) for _ in range(32 * 8 * 8))
     labels = struct.pack("<32q", *[i % 2 for i in range(32)])

@@ -55,7 +55,7 @@ class Finding(Exception):
 
 
 def write_data(path):
-    """16 tiny images in two classes, as docs/datasets.md has them."""
+    """16 tiny images in two classes, as docs/guide/datasets.md has them."""
     numbers = random.Random(0)
     images = bytes(numbers.randrange(256) for _ in range(16 * 8 * 8))
     labels = struct.pack("<16q", *[i % 2 for i in range(16)])

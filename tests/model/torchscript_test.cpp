@@ -471,7 +471,7 @@ TEST_F(TorchScript, SaysHowItCountsTimeAsTheCardDoes) {
 }
 
 TEST_F(TorchScript, EveryDocumentedCardIsValid) {
-  const std::string page = read_file(BESPOKE_SOURCE_DIR "/docs/model-card.md");
+  const std::string page = read_file(BESPOKE_SOURCE_DIR "/docs/reference/model-card.md");
   const std::string opening = "```json\n";
   int found = 0;
   for (size_t at = 0; (at = page.find(opening, at)) != std::string::npos; ++found) {

@@ -32,8 +32,7 @@ except ImportError:
     matplotlib = None
 
 ROOT = Path(__file__).resolve().parents[2]
-GUIDES = [ROOT / "README.md", *(next((ROOT / "docs").rglob(name))
-                                for name in ("python.md", "diffusers.md"))]
+GUIDES = [ROOT / name for name in ("README.md", "docs/guide/python.md", "docs/guide/diffusers.md")]
 
 
 def sections(guide):

@@ -9,6 +9,7 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "docs/results.md"
 LINK = re.compile(r"\]\(([^()\s]+(?:\([^()]*\)[^()\s]*)?)\)")
 FIGURE = re.compile(r"(?<![\d.])(\d+\.\d) dB")
 
@@ -62,15 +63,13 @@ def broken_links(page):
 
 
 def guides():
-    """Pages for users. Results and notebooks are where figures come from."""
-    notes = {"results.md", "experiments.md"}
+    """Pages for users. Results and research are where figures come from."""
     return [page for page in pages() if page == ROOT / "README.md" or
-            page.is_relative_to(ROOT / "docs") and page.name not in notes]
+            page.is_relative_to(ROOT / "docs") and page != RESULTS]
 
 
 def evidence():
-    found = [page for page in pages() if page.is_relative_to(ROOT / "research") or
-             page.name in ("results.md", "experiments.md")]
+    found = [page for page in pages() if page.is_relative_to(ROOT / "research") or page == RESULTS]
     return "\n".join(map(text_of, found))
 
 
@@ -104,7 +103,7 @@ class Pages(unittest.TestCase):
         measured = evidence()
         for page in guides():
             self.assertEqual(unmeasured(text_of(page), measured), [], f"{page.name}: write down in "
-                             "docs/results.md or the notebook where these figures come from")
+                             "docs/results.md or research/ where these figures come from")
 
     def test_an_invented_figure_is_found(self):
         text = "It reaches 99.9 dB, or 41.0 dB.\n\n    a run: 12.34\n\nand 12.3 dB\n"
@@ -120,7 +119,7 @@ class Pages(unittest.TestCase):
         told = subprocess.run([binary, "--help"], capture_output=True, text=True, check=True).stdout
         commands = set(re.findall(r"^  ([a-z]+) ", told[told.index("Subcommands:"):],
                                   flags=re.MULTILINE))
-        page = next((ROOT / "docs").rglob("commands.md"))
+        page = ROOT / "docs/reference/commands.md"
         described = set(re.findall(r"^\| `([a-z]+)` \|", text_of(page), flags=re.MULTILINE))
         self.assertEqual(commands - described, set())
         self.assertGreater(len(commands), 5)

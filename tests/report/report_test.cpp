@@ -126,7 +126,7 @@ TEST(Report, CountsInItsUnit) {
   const std::string html = render_html(report);
   for (const char* words :
        {"Quality against network calls", "Network calls for equal quality", "8 network calls",
-        "(160 network calls a sample)", ">network calls</button>", "c<sub>1</sub>",
+        "(160 network calls per sample)", ">network calls</button>", "c<sub>1</sub>",
         "data-name=\"c3,1\"", "agreement, %", ">87.5</td>", "PSNR of latents, dB", ">33.25</td>"}) {
     EXPECT_NE(html.find(words), std::string::npos) << words;
   }

@@ -34,7 +34,7 @@ struct DirectOptions {
   // How far a coefficient moves the state after its step, of the state's root mean square; 0 takes
   // what suits the precision of the model's answers (answer_noise). And how far a time is moved to
   // either side, of the smaller gap beside it; 0 takes 0.05, and more where answers are imprecise
-  // (docs/experiments.md).
+  // (research/experiments.md).
   double difference = 0;
   double time_difference = 0;
 };

@@ -14,8 +14,8 @@ namespace bespoke {
 
 // The shapes of solvers that guide themselves and make exactly so many network calls a sample, by
 // rising number of steps, of which the first ones are guided: the late steps are those that can do
-// without (docs/experiments.md). Those of `nfe` steps alone where it is not 0. A usage error where
-// there is none.
+// without (research/experiments.md). Those of `nfe` steps alone where it is not 0. A usage error
+// where there is none.
 std::vector<SolverShape> guided_shapes(int calls, int nfe = 0);
 
 // The shape found, and the fit of it to start from.

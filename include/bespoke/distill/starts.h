@@ -23,7 +23,7 @@ constexpr char kStraightest[] = "fm-ot";
 // optimiser soon finds the coefficients but, since networks ripple in t, hardly moves a time over a
 // ripple. Times do best evenly spaced in log-SNR from where samples begin to show, which with more
 // evaluations is worth knowing ever earlier, and is measured against how far the samples deviate
-// from 0 (docs/experiments.md).
+// from 0 (research/experiments.md).
 std::vector<LogSnrRange> automatic_ranges(int nfe, const Schedule& schedule, double data_deviation);
 
 // The ranges on which fits to a few samples mostly do best, the likeliest first.

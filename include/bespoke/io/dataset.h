@@ -31,7 +31,7 @@ struct DatasetOptions {
 };
 
 // Reads and joins sources, in their order: folders and .zip archives of JPEG and PNG or of WAV
-// files, and .safetensors files such as write_dataset writes. Docs: docs/datasets.md.
+// files, and .safetensors files such as write_dataset writes. Docs: docs/guide/datasets.md.
 //
 // A file's class is the folder it lies in, the innermost one, or "all" if it lies in none; classes
 // of one name are one class. Within a source, samples are in the order of their paths. Images of

@@ -13,8 +13,8 @@
 
 namespace bespoke {
 
-// Pairs kept as a folder of safetensors files and a manifest (docs/pairs.md), so that they are
-// computed once.
+// Pairs kept as a folder of safetensors files and a manifest (docs/guide/pairs.md), so that they
+// are computed once.
 
 struct PairReport {
   PairManifest manifest;

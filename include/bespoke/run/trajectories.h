@@ -27,8 +27,8 @@ struct TrajectorySpan {
 
 // Trajectories of samples at any time, without evaluations: each sample's own accepted steps, and
 // within a step the quartic of dense_weights. States err about as much there as at the steps' ends
-// (docs/architecture.md has figures); velocities, the slopes of the quartics, are of one order
-// less: where they matter, evaluate the field at state_at.
+// (docs/develop/architecture.md has figures); velocities, the slopes of the quartics, are of one
+// order less: where they matter, evaluate the field at state_at.
 class Trajectories {
  public:
   Trajectories() = default;

@@ -7,7 +7,7 @@
 
 namespace bespoke {
 
-// The solvers of a file as people and other tools read them. docs/export.md describes all of these.
+// The solvers of a file as people and other tools read them; docs/reference/export.md has examples.
 
 // Tables of times and coefficients, one for each solver: Markdown, with formulas as GitHub and
 // Jupyter show them, or LaTeX with booktabs. Numbers have so many significant digits, 1 to 17.

@@ -10,7 +10,7 @@
 
 namespace bespoke {
 
-// Solvers of others, as they publish them, become NS solvers. All of it is in docs/solver-file.md.
+// Solvers of others, as they publish them, become NS solvers: docs/reference/solver-file.md.
 
 // What a description calls itself where it does; `export` to sigmas writes such a one.
 constexpr char kStepsFormat[] = "bespoke-steps";

@@ -9,7 +9,8 @@
 namespace bespoke {
 
 // The files that other tools write for the solvers they learn, as descriptions that import_solvers
-// takes. Times of theirs are 1 at the noise; docs/solver-file.md says what is read of each.
+// takes. Times of theirs are 1 at the noise; docs/reference/solver-file.md says what is read of
+// each.
 
 // A tensor of such a file.
 struct NumberTable {
