@@ -18,7 +18,9 @@ constexpr int64_t kTried = 2;
 constexpr double kExact = 50;
 // The error of the adaptive method falls with the fifth power of its evaluations.
 constexpr double kOrder = 5;
-constexpr double kFirstTolerance = 1e-3, kFinest = 1e-5, kCoarsest = 3e-3;
+constexpr double kFirstTolerance = 1e-3, kFinest = 1e-5;
+// So many times the evaluations asked for are too many: a field that jumps asks for any number.
+constexpr double kDearest = 4;
 
 double decibels_of_worst(const torch::Tensor& samples, const torch::Tensor& exact) {
   const torch::Tensor errors = (samples - exact).to(torch::kDouble).flatten(1).square().mean(1);
@@ -68,6 +70,11 @@ class Trial {
 
 }  // namespace
 
+int64_t ReferenceChoice::affordable(int64_t planned) const {
+  const auto whole = static_cast<int64_t>(share * static_cast<double>(planned));
+  return std::clamp<int64_t>(whole, std::min<int64_t>(1, planned), planned);
+}
+
 ReferenceChoice choose_reference(const ModelPtr& model, const PairSource& source,
                                  int64_t evaluations, const PairRun& run) {
   if (evaluations <= kUsualEvaluations || source.count == 0) return {evaluations, {}, 0};
@@ -78,9 +85,11 @@ ReferenceChoice choose_reference(const ModelPtr& model, const PairSource& source
   if (!(decibels_of_worst(once, twice) < kExact)) return {evaluations, {}, trial.calls()};
   const double cost = trial.cost_of({kFirstTolerance, kFirstTolerance});
   const auto most = static_cast<double>(evaluations);
-  if (cost > 2 * most) return {evaluations, {}, trial.calls()};
-  const double tolerance =
-      std::clamp(kFirstTolerance * std::pow(cost / most, kOrder), kFinest, kCoarsest);
+  if (cost > kDearest * most) return {evaluations, {}, trial.calls()};
+  // Nothing can be learnt from samples that are further off than the solver that is looked for, so
+  // fewer are drawn where they cost more.
+  if (cost > most) return {0, {kFirstTolerance, kFirstTolerance}, trial.calls(), most / cost};
+  const double tolerance = std::max(kFirstTolerance * std::pow(cost / most, kOrder), kFinest);
   return {0, {tolerance, tolerance}, trial.calls()};
 }
 

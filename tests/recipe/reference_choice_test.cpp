@@ -18,13 +18,11 @@ PairSource two_samples() {
   return source;
 }
 
-// Nothing happens but a push of a hundredth of the way's length: even steps mostly miss it.
-ModelPtr pushed_model() {
-  return function_model(Prediction::velocity, fm_ot_schedule(), {4},
-                        [](const torch::Tensor& x, const torch::Tensor& t, const Conditions&) {
-                          const torch::Tensor off = (t - 0.63) / 0.04;
-                          return torch::ones_like(x) * (15 * (-off * off).exp()).unsqueeze(1);
-                        });
+// Drawn to one value so fast that even steps of the usual number overshoot it.
+ModelPtr stiff_model() {
+  return function_model(
+      Prediction::velocity, fm_ot_schedule(), {4},
+      [](const torch::Tensor& x, const torch::Tensor&, const Conditions&) { return 40 * (1 - x); });
 }
 
 double error_of(const ModelPtr& model, const ReferenceChoice& choice) {
@@ -36,7 +34,7 @@ double error_of(const ModelPtr& model, const ReferenceChoice& choice) {
 }
 
 TEST(ReferenceChoice, SpendsFewEvaluationsEvenly) {
-  const ReferenceChoice choice = choose_reference(pushed_model(), two_samples(), 30, {});
+  const ReferenceChoice choice = choose_reference(stiff_model(), two_samples(), 30, {});
   EXPECT_EQ(choice.fixed_evaluations, 30);
   EXPECT_EQ(choice.calls, 0);
 }
@@ -48,14 +46,31 @@ TEST(ReferenceChoice, SpendsManyEvenlyOnASmoothModel) {
   EXPECT_EQ(choice.calls, 2 * (60 + 120));
 }
 
-TEST(ReferenceChoice, FollowsTheErrorsOfARoughModel) {
-  const ModelPtr model = pushed_model();
+TEST(ReferenceChoice, FollowsTheErrorsOfAStiffModel) {
+  const ModelPtr model = stiff_model();
   const ReferenceChoice choice = choose_reference(model, two_samples(), 60, {});
   ASSERT_EQ(choice.fixed_evaluations, 0);
   EXPECT_GT(choice.calls, 2 * (60 + 120));
   ReferenceChoice even;
   even.fixed_evaluations = 60;
   EXPECT_LT(error_of(model, choice), error_of(model, even) / 3);
+}
+
+// Where samples cost more than was planned, there are fewer of them, and none that is far off.
+TEST(ReferenceChoice, DrawsFewerSamplesWhereExactOnesAreDear) {
+  const ModelPtr model = stiff_model();
+  const ReferenceChoice choice = choose_reference(model, two_samples(), 31, {});
+  ASSERT_EQ(choice.fixed_evaluations, 0);
+  EXPECT_LT(choice.share, 1);
+  ReferenceChoice even;
+  even.fixed_evaluations = 31;
+  EXPECT_LT(error_of(model, choice), error_of(model, even) / 3);
+  PairSource source = two_samples();
+  source.tolerances = choice.tolerances;
+  const auto cost = make_pairs(model, source).evaluations.sum().item<int64_t>() / source.count;
+  EXPECT_LE(choice.affordable(40) * cost, 40 * 31);
+  EXPECT_EQ(choice.affordable(1), 1);
+  EXPECT_EQ(choice.affordable(0), 0);
 }
 
 }  // namespace
