@@ -105,6 +105,9 @@ int64_t PairMaker::choose_reference() {
                                 run_on(execution_, "how to draw the model's own samples"));
   request_.fixed_evaluations = choice.fixed_evaluations;
   if (choice.fixed_evaluations == 0) request_.plan.tolerances = choice.tolerances;
+  for (SplitPlan* split : {&request_.plan.train, &request_.plan.validation}) {
+    split->count = choice.affordable(split->count);
+  }
   return choice.calls;
 }
 

@@ -83,6 +83,9 @@ ModelDistillOptions with_chosen_reference(const ModelPtr& model, ModelDistillOpt
                        run_for(options, "how to draw the model's own samples"));
   options.fixed_evaluations = choice.fixed_evaluations;
   if (choice.fixed_evaluations == 0) options.tolerances = choice.tolerances;
+  for (SplitPlan* plan : {&options.training_plan, &options.validation_plan}) {
+    plan->count = choice.affordable(plan->count);
+  }
   *calls += choice.calls * (options.network_calls > 0 ? 2 : 1);
   return options;
 }

@@ -16,11 +16,13 @@ constexpr int64_t kTried = 2;
 // How near, in decibels of the samples' own power, they are to be to exact ones. Solvers that are
 // found are rarely nearer than 40.
 constexpr double kExact = 50;
-// How much nearer, in decibels, twice as many even steps must come to those that follow errors.
-constexpr double kClearly = 3;
 // The error of the adaptive method falls with the fifth power of its evaluations.
 constexpr double kOrder = 5;
-constexpr double kFirstTolerance = 1e-3, kFinest = 1e-5, kCoarsest = 3e-3;
+constexpr double kFirstTolerance = 1e-3, kFinest = 1e-5;
+// So many times the evaluations asked for are too many: a field that jumps asks for any number.
+constexpr double kDearest = 4;
+// How much nearer, in decibels, twice as many even steps must come to those that follow errors.
+constexpr double kClearly = 3;
 
 double decibels_of_worst(const torch::Tensor& samples, const torch::Tensor& exact) {
   const torch::Tensor errors = (samples - exact).to(torch::kDouble).flatten(1).square().mean(1);
@@ -52,13 +54,6 @@ class Trial {
     return drawn();
   }
 
-  // How many evaluations a sample takes.
-  double cost_of(const Tolerances& tolerances) {
-    const int64_t before = calls_;
-    to_tolerances(tolerances);
-    return static_cast<double>(calls_ - before) / static_cast<double>(source_.count);
-  }
-
  private:
   torch::Tensor drawn() {
     const Pairs pairs = make_pairs(model_, source_, run_);
@@ -74,6 +69,11 @@ class Trial {
 
 }  // namespace
 
+int64_t ReferenceChoice::affordable(int64_t planned) const {
+  const auto whole = static_cast<int64_t>(share * static_cast<double>(planned));
+  return std::clamp<int64_t>(whole, std::min<int64_t>(1, planned), planned);
+}
+
 ReferenceChoice choose_reference(const ModelPtr& model, const PairSource& source,
                                  int64_t evaluations, const PairRun& run) {
   if (evaluations <= kUsualEvaluations || source.count == 0) return {evaluations, {}, 0};
@@ -82,18 +82,21 @@ ReferenceChoice choose_reference(const ModelPtr& model, const PairSource& source
   const torch::Tensor twice = trial.by_evaluations(2 * evaluations);
   // A sample that is not finite is no reason either way.
   if (!(decibels_of_worst(once, twice) < kExact)) return {evaluations, {}, trial.calls()};
-  const double cost = trial.cost_of({kFirstTolerance, kFirstTolerance});
-  const auto most = static_cast<double>(evaluations);
-  if (cost > 2 * most) return {evaluations, {}, trial.calls()};
-  const double tolerance =
-      std::clamp(kFirstTolerance * std::pow(cost / most, kOrder), kFinest, kCoarsest);
-  const Tolerances tolerances{tolerance, tolerance};
-  const torch::Tensor followed = trial.to_tolerances(tolerances);
+  const int64_t before = trial.calls();
+  const torch::Tensor followed = trial.to_tolerances({kFirstTolerance, kFirstTolerance});
+  const double cost =
+      static_cast<double>(trial.calls() - before) / static_cast<double>(trial.count());
   // Steps that follow errors overlook what is over between two of them, and then twice as many even
   // ones come no nearer to them.
   const bool agree =
       decibels_of_worst(twice, followed) > decibels_of_worst(once, followed) + kClearly;
-  return {agree ? 0 : evaluations, tolerances, trial.calls()};
+  const auto most = static_cast<double>(evaluations);
+  if (!agree || cost > kDearest * most) return {evaluations, {}, trial.calls()};
+  // Nothing can be learnt from samples that are further off than the solver that is looked for, so
+  // fewer are drawn where they cost more.
+  if (cost > most) return {0, {kFirstTolerance, kFirstTolerance}, trial.calls(), most / cost};
+  const double tolerance = std::max(kFirstTolerance * std::pow(cost / most, kOrder), kFinest);
+  return {0, {tolerance, tolerance}, trial.calls()};
 }
 
 }  // namespace bespoke

@@ -278,7 +278,7 @@ TEST_F(DistillCommand, KeepsToABudgetOfCalls) {
     EXPECT_GE(ended["reference_forwards"].get<int64_t>(), 30);
     EXPECT_NE(outcome.out.find("for the model's own samples"), std::string::npos) << outcome.out;
   }
-  expect_failure("distill " + kMixtureWithClasses + "--nfe 4 --calls 18 -o no", 2, "at least 19");
+  expect_failure("distill " + kMixtureWithClasses + "--nfe 4 --calls 15 -o no", 2, "at least 16");
   expect_failure("distill " + kMixtureWithClasses + "--calls 900 --tolerance 1e-4 -o no", 2,
                  "leave out --tolerance");
   expect_failure("distill " + kMixtureWithClasses + "--calls 900 --method adam -o no", 2, "adam");
