@@ -396,6 +396,23 @@ std::string spending(const Outcome& outcome) {
       grouped(samples), grouped(fits), grouped(training), grouped(measuring));
 }
 
+// Whether an iteration moved a solver towards the statistics: a budget may end before.
+bool has_matched(const Outcome& outcome) {
+  return outcome.summary.contains("match") && outcome.summary["match"]["iterations"] > 0;
+}
+
+// What statistics gained, and what that cost.
+std::string matching_text(const Outcome& outcome) {
+  const nlohmann::json& match = outcome.summary["match"];
+  const nlohmann::json& distance = match["statistics_distance"];
+  return fmt::format(
+      "{}: matching statistics took their distance from {:.3g} to {:.3g} and the PSNR from {:.2f} "
+      "dB to {:.2f}, for {} calls",
+      evaluations_text(outcome.solver.shape()), distance[0].get<double>(),
+      distance[1].get<double>(), match["psnr_before"].get<double>(),
+      outcome.summary["validation_psnr"].get<double>(), grouped(match["forwards"].get<int64_t>()));
+}
+
 std::string measured_on(const TrainingPairs& data) {
   if (!data.validation) return "the pairs themselves, as few calls hold out none";
   constexpr int64_t kEnough = 16;
@@ -412,6 +429,7 @@ void print_results(const Session& session, const std::vector<Outcome>& outcomes)
       session.data.train.count(), to_string(session.job.method), session.open.title());
   fmt::print("{}\n", summary_table(outcomes).render(TableFormat::table, title));
   for (const Outcome& outcome : outcomes) {
+    if (has_matched(outcome)) fmt::print("{}\n", matching_text(outcome));
     if (session.job.most_calls > 0) fmt::print("{}\n", spending(outcome));
   }
   fmt::print("in {}\n", session.path.string());

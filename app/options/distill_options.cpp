@@ -111,7 +111,7 @@ void DistillCommandOptions::add_to(CLI::App& command) {
           "of the mean log error of samples beside the statistics, in parts of the distance "
           "at the start; default 0.1 for both and 0.01 for distribution, and 0.3 of that up "
           "to 2 NFE")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
   command.add_option(
       "--match-groups", numbers.match_groups,
       "condition, such as y, whose classes have their statistics matched each apart; "
@@ -160,12 +160,35 @@ bool is_unit_start_scale(const std::string& text) {
   return text == "1";
 }
 
+// The options that say how statistics are matched, of those typed.
+std::vector<std::string> options_of_matching(const DistillCommandOptions& options) {
+  std::vector<std::string> typed;
+  if (!options.features.file.empty()) typed.emplace_back("--features");
+  if (options.numbers.match_samples > 0) typed.emplace_back("--match-samples");
+  if (options.numbers.match_weight > 0) typed.emplace_back("--match-weight");
+  if (!options.numbers.match_groups.empty()) typed.emplace_back("--match-groups");
+  return typed;
+}
+
+// Options that would change nothing are mistakes.
+void check_matching(const DistillCommandOptions& options, const DistillJob& job) {
+  if (!options.pairs.empty() && options.numbers.match_samples > 0) {
+    throw usage_error("--pairs brings the samples that are matched; leave out --match-samples");
+  }
+  const auto typed = options_of_matching(options);
+  if (typed.empty() || options.matches_statistics(job)) return;
+  if (job.match == Match::samples) {
+    throw usage_error("--match samples looks at no statistics; leave out {}", typed.front());
+  }
+  throw usage_error(
+      "{} would change nothing: unless --match is both or distribution, statistics are matched "
+      "only where there are --features and up to 4 evaluations; add --match both, or leave out {}",
+      typed.front(), typed.front());
+}
+
 // What cannot be asked for beside something else, apart from the job itself.
 void check_together(const DistillCommandOptions& options) {
   options.features.check();
-  if (parse_match(options.match) == Match::samples && !options.features.file.empty()) {
-    throw usage_error("--match samples looks at no features; leave out --features");
-  }
   if (!options.pairs.empty() &&
       (!options.conditions.empty() || !options.model.utterances.empty())) {
     throw usage_error("--pairs brings its own conditions; leave out --cond and --utterances");
@@ -193,17 +216,24 @@ DistillJob DistillCommandOptions::job() const {
   if (init != kAuto) job.starts = split_solver_names(init);
   job.method = parse_method(method);
   job.direct = parse_direct_options(direct);
+  check_matching(*this, job);
   job.validate();
   return job;
 }
 
+bool DistillCommandOptions::matches_statistics(const DistillJob& job) const {
+  DistillOptions options;
+  options.network_calls = job.network_calls;
+  options.match.match = job.match;
+  if (!features.file.empty()) options.match.features = sample_features(plain_tensor_features);
+  return std::any_of(job.nfes.begin(), job.nfes.end(), [&](int nfe) {
+    options.nfe = nfe;
+    return options.matches_statistics();
+  });
+}
+
 bool DistillCommandOptions::makes_matching_samples(const DistillJob& job) const {
-  MatchOptions options;
-  options.match = job.match;
-  if (!features.file.empty()) options.features = sample_features(plain_tensor_features);
-  const bool any = std::any_of(job.nfes.begin(), job.nfes.end(),
-                               [&](int nfe) { return options.has_statistics(nfe); });
-  return any && pairs.empty();
+  return pairs.empty() && matches_statistics(job);
 }
 
 }  // namespace bespoke

@@ -33,8 +33,9 @@ struct DistillCommandOptions {
 
   // What they ask for, with every mistake in them found that can be found without the model.
   DistillJob job() const;
-  // Whether a run makes samples to match the statistics of: not of a folder of pairs, nor where a
-  // solver of none of these NFE has its statistics matched.
+  // Whether a solver of any of these NFE has its statistics matched.
+  bool matches_statistics(const DistillJob& job) const;
+  // Whether a run makes samples for that: not where there is a folder of pairs.
   bool makes_matching_samples(const DistillJob& job) const;
 };
 

@@ -13,6 +13,10 @@ int64_t DistillOptions::most_iterations() const {
   return method == Method::adam ? kAdam : method == Method::direct ? kDirect : kAuto;
 }
 
+bool DistillOptions::matches_statistics() const {
+  return match.has_statistics(nfe > 0 ? nfe : network_calls / 2);
+}
+
 namespace {
 
 void check_network_calls(const DistillOptions& options) {

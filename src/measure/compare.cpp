@@ -315,7 +315,9 @@ View expected_of(const torch::Tensor& samples, int64_t first, int64_t count,
   if (options.joint_flux) truth.flux.add(options.joint_flux(view.shown, first));
   truth.keeper.add(view.shown);
   if (options.jury) truth.agreement.add(verdicts_on(view.shown, first, options));
-  if (options.features) add_features(options.features(view.shown), first, count, truth);
+  if (options.features) {
+    add_features(features_of_sound(options.features, view.shown), first, count, truth);
+  }
   return view;
 }
 

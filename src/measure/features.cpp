@@ -47,9 +47,8 @@ torch::Tensor FeatureExtractor::prepare(const torch::Tensor& samples) const {
   return torch::_upsample_bilinear2d_aa(x, {options_.size, options_.size}, false);
 }
 
-torch::Tensor FeatureExtractor::operator()(const torch::Tensor& samples) const {
+torch::Tensor FeatureExtractor::unchecked(const torch::Tensor& input) const {
   const torch::NoGradGuard no_grad;
-  const torch::Tensor input = prepare(samples);
   const torch::Tensor output = call_network(*network_, input);
   const torch::Tensor features = without_trailing_ones(output);
   if (features.dim() != 2 || !features.is_floating_point() || features.size(1) == 0) {
@@ -59,6 +58,13 @@ torch::Tensor FeatureExtractor::operator()(const torch::Tensor& samples) const {
         file_, fmt::join(output.sizes(), "x"), torch::toString(output.scalar_type()),
         fmt::join(input.sizes(), "x"));
   }
+  return features;
+}
+
+torch::Tensor FeatureExtractor::operator()(const torch::Tensor& samples) const {
+  const torch::NoGradGuard no_grad;
+  const torch::Tensor input = prepare(samples);
+  const torch::Tensor features = unchecked(input);
   if (!torch::isfinite(features).all().item<bool>()) {
     throw Error(ErrorKind::diverged,
                 fmt::format("{} returned NaN or infinity among the features of samples in [{:.3g}, "
@@ -72,7 +78,17 @@ int64_t FeatureExtractor::dimension(const std::vector<int64_t>& sample_shape) co
   // Two samples: with one, a module that loses the batch could pass unnoticed.
   std::vector<int64_t> shape = {2};
   shape.insert(shape.end(), sample_shape.begin(), sample_shape.end());
-  return (*this)(torch::full(shape, (options_.least + options_.most) / 2)).size(1);
+  // Their numbers may be anything: a grey sample has no direction that could be normalised.
+  return unchecked(prepare(torch::full(shape, (options_.least + options_.most) / 2))).size(1);
+}
+
+torch::Tensor features_of_sound(const FeatureFunction& features, const torch::Tensor& samples) {
+  try {
+    return features(samples);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::diverged) throw;
+    throw bad_input("{}", error.what());
+  }
 }
 
 FeatureStatistics feature_statistics(const FeatureFunction& features, const torch::Tensor& samples,
@@ -81,7 +97,7 @@ FeatureStatistics feature_statistics(const FeatureFunction& features, const torc
   FeatureAccumulator accumulator;
   for_each_batch(samples.size(0), batch, on_progress,
                  [&](int64_t begin, int64_t end, const auto& report) {
-                   accumulator.add(features(samples.slice(0, begin, end)));
+                   accumulator.add(features_of_sound(features, samples.slice(0, begin, end)));
                    report(1.0);
                  });
   return accumulator.statistics();

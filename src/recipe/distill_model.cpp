@@ -149,7 +149,7 @@ DistillSummary distill_as_published(const ModelPtr& model, const Pairs& training
   const auto field = std::make_shared<VelocityField>(model);
   DistillOptions own = options;
   std::optional<Samples> matched;
-  if (own.match.has_statistics(own.nfe)) {
+  if (own.matches_statistics()) {
     own.match.samples = &matched.emplace(tensor_samples(field, matching, options.samples));
   }
   const TensorGradients gradients(field, training, options.samples);
@@ -168,7 +168,7 @@ constexpr int64_t kLeastShare =
 
 // What these cost. As much at least is needed to match them.
 int64_t calls_to_match(const ModelDistillOptions& options) {
-  if (!options.match.has_statistics(options.nfe)) return 0;
+  if (!options.matches_statistics()) return 0;
   const int64_t drawing = options.match_samples * kUsualEvaluations;
   if (options.most_forwards < kLeastShare * drawing) {
     throw usage_error(
@@ -218,7 +218,11 @@ DistillSummary distill(const ModelPtr& model, const ModelDistillOptions& options
   if (options.validation || options.validation_plan.count > 0) {
     validation = pairs_for(model, drawing, Split::validation, &own.reference_forwards);
   }
-  const bool matches = own.match.has_statistics(own.nfe);
+  const bool matches = own.matches_statistics();
+  // For good: a search of the number of steps would be of another mind.
+  if (own.match.match == Match::automatic) {
+    own.match.match = matches ? Match::both : Match::samples;
+  }
   const Pairs matching =
       matches ? matching_pairs(model, options, &own.reference_forwards) : Pairs();
   if (matches && !options.match_groups.empty()) {

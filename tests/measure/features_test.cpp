@@ -85,6 +85,13 @@ TEST_F(FeaturesTest, RefusesNumbersThatAreNotFinite) {
     EXPECT_EQ(error.kind(), ErrorKind::diverged);
     EXPECT_NE(std::string(error.what()).find("NaN or infinity"), std::string::npos);
   }
+  try {
+    feature_statistics(features, images_, 5);
+    FAIL() << "accepted NaN";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::bad_input);
+  }
+  EXPECT_EQ(features.dimension({3, 8, 8}), 192);  // how many there are does not depend on it
 }
 
 TEST_F(FeaturesTest, StatisticsRefuseADimensionThatVaries) {

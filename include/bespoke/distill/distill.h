@@ -60,6 +60,8 @@ struct DistillOptions {
   AdamOptions adam;
   // Statistics to match as well, once the method has ended, from its best solver on.
   MatchOptions match;
+  // Whether there are any. Where nfe is open, two network calls count as an evaluation.
+  bool matches_statistics() const;
 
   // At most; 0 takes the method's own number: 24 for auto, which mostly ends by itself before, 6
   // for direct, 15,000 for Adam.

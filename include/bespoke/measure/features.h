@@ -37,6 +37,8 @@ class FeatureExtractor {
 
  private:
   torch::Tensor prepare(const torch::Tensor& samples) const;
+  // Of what is prepared; finite or not.
+  torch::Tensor unchecked(const torch::Tensor& input) const;
 
   std::string file_;
   FeatureOptions options_;
@@ -46,7 +48,10 @@ class FeatureExtractor {
 // Any such function; a FeatureExtractor, or one that decodes first.
 using FeatureFunction = std::function<torch::Tensor(const torch::Tensor& samples)>;
 
-// The statistics of samples [count, ...], `batch` at a time.
+// Of samples that are sound: numbers that are not finite are then the extractor's fault, bad input.
+torch::Tensor features_of_sound(const FeatureFunction& features, const torch::Tensor& samples);
+
+// The statistics of sound samples [count, ...], `batch` at a time.
 FeatureStatistics feature_statistics(const FeatureFunction& features, const torch::Tensor& samples,
                                      int64_t batch,
                                      const std::function<void(double)>& on_progress = {});
