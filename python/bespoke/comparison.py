@@ -1,4 +1,4 @@
-"""compare: how near solvers come to the model's own samples, from the same noise."""
+"""Compares how near solvers come to the model's own samples, from the same noise."""
 
 from __future__ import annotations
 
@@ -34,28 +34,28 @@ class ComparisonRow:
     """What one solver did; where it diverged the figures are NaN."""
 
     name: str
-    nfe: int
+    nfe: int  # evaluations per sample
     psnr: float  # mean over the samples, decibels
     snr: float  # mean of |truth|^2 / |difference|^2, decibels
-    mse_low: float  # the 5th, 50th and 95th percentile of the squared error
-    mse_median: float
-    mse_high: float
-    seconds: float  # a sample
-    diverged: bool
+    mse_low: float  # the 5th percentile of the samples' squared errors
+    mse_median: float  # their 50th percentile
+    mse_high: float  # their 95th percentile
+    seconds: float  # per sample
+    diverged: bool  # whether a state stopped being finite
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """All of them, and what they were measured against."""
+    """What all solvers did, and what they were measured against."""
 
-    rows: List[ComparisonRow]
+    rows: List[ComparisonRow]  # one for each solver
     notes: List[str]  # what a reader should know
-    samples: int
-    reference_evaluations: float  # a sample
-    tolerance: float
-    peak: float
-    calls: int
-    title: str
+    samples: int  # that the figures are of
+    reference_evaluations: float  # per sample, of the reference
+    tolerance: float  # of the reference
+    peak: float  # the peak-to-peak range that PSNR is relative to
+    calls: int  # of the model, in single samples
+    title: str  # what was measured, in a sentence
 
     def best(self) -> ComparisonRow:
         """The row with the largest PSNR."""

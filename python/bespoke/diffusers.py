@@ -24,6 +24,8 @@ from bespoke.errors import Error
 from bespoke.results import Result
 from bespoke.solver import LoweredSolver, Schedule, Solver
 
+__all__ = ["BespokeScheduler", "LearningScheduler"]
+
 SolverLike = Union[Solver, Result, str, "os.PathLike[str]"]
 
 # What diffusers calls what a network predicts, and what we do. A flow's output is dx/dsigma, the
@@ -307,7 +309,7 @@ class BespokeScheduler(FromNoise, SchedulerMixin, ConfigMixin):
 
 
 def guidance_of_caller() -> Optional[float]:
-    """guidance_scale of the pipeline's call that this happens in, which schedulers are not told."""
+    """The guidance_scale of the pipeline's call that this happens in: schedulers are not told it."""
     frame = sys._getframe(1)
     while frame is not None:
         scale = frame.f_locals.get("guidance_scale")

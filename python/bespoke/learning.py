@@ -205,9 +205,9 @@ class Quality(NamedTuple):
     leaving out parts of the sample, or samples, from the fit of each step.
     """
 
-    decibels: float
-    error: float
-    measured: bool
+    decibels: float  # the mean PSNR
+    error: float  # its standard error
+    measured: bool  # whether it was measured, not estimated
 
     def __str__(self) -> str:
         word = "measured on samples not seen" if self.measured else "estimated by leaving out parts"

@@ -111,7 +111,7 @@ class LearningScheduler(FromNoise, SchedulerMixin, ConfigMixin):
 
     @classmethod
     def from_config(cls, config: Any = None, **options: Any) -> Any:
-        """In the place of the scheduler with this config."""
+        """A scheduler in the place of the one with this config."""
         config = getattr(config, "config", config)
         if "sigma_data" in config:
             raise Error("the pipeline's scheduler is of EDM's kind, whose networks do not take a "
@@ -123,14 +123,14 @@ class LearningScheduler(FromNoise, SchedulerMixin, ConfigMixin):
 
     @classmethod
     def from_pretrained(cls, *arguments: Any, **keywords: Any) -> Any:
-        """What was saved is a BespokeScheduler: it has learnt."""
+        """Loads the BespokeScheduler that save_pretrained wrote: it has learnt."""
         return BespokeScheduler.from_pretrained(*arguments, **keywords)
 
     # What was learnt
 
     @property
     def quality(self) -> Dict[int, Quality]:
-        """By number of steps, how near later images are to those of many evaluations."""
+        """How near later images are to those of many evaluations, by number of steps."""
         pupil = self._latest()
         return {nfe: learnt.quality(pupil.peak) for nfe, learnt in pupil.learner.learnt.items()}
 
@@ -140,7 +140,7 @@ class LearningScheduler(FromNoise, SchedulerMixin, ConfigMixin):
         return not self._pupils or self._pupils[-1].learner.wants_more
 
     def relearn(self) -> None:
-        """Forgets all: for another checkpoint, LoRA or size than can be seen from here."""
+        """Forgets all that was learnt: for changes of the network that cannot be seen from here."""
         self._pupils, self._pupil = [], None
         self._forget_run()
 

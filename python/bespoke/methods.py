@@ -1,4 +1,4 @@
-"""fit and distill: the solver that best reproduces a model's own samples."""
+"""Finds the solver that best reproduces a model's own samples, by fit and distill."""
 
 from __future__ import annotations
 

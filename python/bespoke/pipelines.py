@@ -31,6 +31,8 @@ QUESTIONS = 10000  # of one pipeline call, before the next is begun
 ORACLE_KEYS = ("num_train_timesteps", "shift", "use_dynamic_shifting", "base_shift", "max_shift",
                "base_image_seq_len", "max_image_seq_len")
 
+__all__ = ["fit_pipeline"]
+
 
 class _Stop(BaseException):
     """Ends a pipeline call from inside."""

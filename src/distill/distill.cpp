@@ -457,11 +457,11 @@ DistillOptions with_shape(const Samples& training, const Samples& validation,
 }
 
 // The options where solvers are told in other coordinates than the model's own.
-DistillOptions told_in(const CoordinatesPtr& coordinates, DistillOptions options) {
+DistillOptions in_coordinates(const CoordinatesPtr& coordinates, DistillOptions options) {
   options.field.schedule = coordinates->canonical;
   options.constraints.coordinates = coordinates;
   if (!options.family) options.family = bns_family(options.nfe);
-  options.family = options.family->told_in(coordinates);
+  options.family = options.family->in_coordinates(coordinates);
   for (NamedSolver& start : options.starts) start.solver = to_canonical(start.solver, *coordinates);
   return options;
 }
@@ -473,7 +473,7 @@ DistillSummary distill(const Samples& training, const Samples& validation,
                        const LossGradients* gradients) {
   options.validate();
   const CoordinatesPtr& coordinates = training.coordinates();
-  DistillOptions own = coordinates ? told_in(coordinates, options) : options;
+  DistillOptions own = coordinates ? in_coordinates(coordinates, options) : options;
   if (options.network_calls != 0) own = with_shape(training, validation, own, state);
   DistillSummary summary =
       Distillation(training, validation, gradients, own, std::move(state)).run();

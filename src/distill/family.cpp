@@ -104,8 +104,8 @@ template <class Map>
 class MappedFamily : public Family {
  public:
   explicit MappedFamily(Map map) : map_(std::move(map)) {}
-  FamilyPtr told_in(const CoordinatesPtr& coordinates) const override {
-    return std::make_shared<MappedFamily>(map_.told_in(coordinates));
+  FamilyPtr in_coordinates(const CoordinatesPtr& coordinates) const override {
+    return std::make_shared<MappedFamily>(map_.in_coordinates(coordinates));
   }
   NsSolver in_own_coordinates(const NsSolver& solver) const override {
     return map_.in_own_coordinates(solver);
@@ -196,7 +196,7 @@ struct BnsMap {
     return values;
   }
 
-  BnsMap told_in(const CoordinatesPtr& coordinates) const {
+  BnsMap in_coordinates(const CoordinatesPtr& coordinates) const {
     BnsMap map = *this;
     map.constraints.coordinates = coordinates;
     return map;
@@ -288,7 +288,7 @@ struct HistoryMap {
     return count;
   }
 
-  HistoryMap told_in(const CoordinatesPtr& coordinates) const {
+  HistoryMap in_coordinates(const CoordinatesPtr& coordinates) const {
     HistoryMap map = *this;
     map.constraints.coordinates = coordinates;
     return map;
@@ -331,7 +331,7 @@ struct BstMap {
 
   SolverShape shape() const { return nfe; }
   // A scale-time solver is one in all coordinates.
-  BstMap told_in(const CoordinatesPtr& there) const { return {base, nfe, there}; }
+  BstMap in_coordinates(const CoordinatesPtr& there) const { return {base, nfe, there}; }
   NsSolver in_own_coordinates(const NsSolver& solver) const {
     return coordinates ? to_own(solver, *coordinates) : solver;
   }
@@ -512,7 +512,7 @@ class TimesFamily : public Family {
     }
   }
 
-  FamilyPtr told_in(const CoordinatesPtr& coordinates) const override {
+  FamilyPtr in_coordinates(const CoordinatesPtr& coordinates) const override {
     return std::make_shared<TimesFamily>(method_, nfe_, schedule_, coordinates);
   }
   NsSolver in_own_coordinates(const NsSolver& solver) const override {

@@ -127,7 +127,7 @@ class GuidedModel : public Model {
 
 }  // namespace
 
-Conditions near(const Conditions& conditions, torch::Device device) {
+Conditions conditions_on(const Conditions& conditions, torch::Device device) {
   Conditions moved;
   for (const auto& [name, values] : conditions) {
     moved[name] = name == kGuidanceCondition ? values : values.to(device);

@@ -509,8 +509,8 @@ std::vector<double> with_zero_terminal_snr(std::vector<double> alphas_cumprod) {
   alphas_cumprod.back() = 0;
   return alphas_cumprod;
 }
-SchedulePtr part_of(SchedulePtr whole, double start, double end, bool denoise) {
-  return std::make_shared<Part>(std::move(whole), start, end, denoise);
+SchedulePtr part_of(SchedulePtr path, double start, double end, bool denoise) {
+  return std::make_shared<Part>(std::move(path), start, end, denoise);
 }
 bool is_part(const Schedule& schedule) {
   const nlohmann::json description = schedule.describe();

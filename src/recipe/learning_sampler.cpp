@@ -78,7 +78,7 @@ LearntSolver LearningSampler::learn(const Batching& batching) const {
   const Samples samples = canonical_samples(model_, lesson_, options);
   const CoordinatesPtr& coordinates = samples.coordinates();
   FamilyPtr family = bns_family(options_.nfe, options_.constraints);
-  if (coordinates) family = family->told_in(coordinates);
+  if (coordinates) family = family->in_coordinates(coordinates);
   FitSearchOptions search;
   search.samples = lesson_.count();
   search.rounds = 0;

@@ -89,9 +89,9 @@ LossGradient TensorGradients::own(const NsSolver& solver, const std::vector<int6
         const auto chosen = [&](const torch::Tensor& all) {
           return all.index_select(0, index.to(all.device()));
         };
-        Trajectory run =
-            run_trajectory(solver, *field_, chosen(pairs_.x0),
-                           near(select(pairs_.conditions, index), pairs_.x0.device()), counts);
+        Trajectory run = run_trajectory(
+            solver, *field_, chosen(pairs_.x0),
+            conditions_on(select(pairs_.conditions, index), pairs_.x0.device()), counts);
         const torch::Tensor x = run.x.back();
         const torch::Tensor y = decoded(options_.decode, x);
         const torch::Tensor target = decoded(options_.decode, chosen(pairs_.x1));

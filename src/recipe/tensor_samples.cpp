@@ -41,14 +41,14 @@ EvaluationOptions evaluation_options(const TensorSamplesOptions& options, const 
 Samples tensor_samples(const std::shared_ptr<const Field>& field, const Pairs& pairs,
                        const TensorSamplesOptions& options) {
   const torch::NoGradGuard no_grad;
-  return {tensor_field(field, near(pairs.conditions, pairs.x0.device())), wide(pairs.x0),
+  return {tensor_field(field, conditions_on(pairs.conditions, pairs.x0.device())), wide(pairs.x0),
           array_of(pairs.x1), pairs.trajectories, evaluation_options(options, pairs)};
 }
 
 Samples canonical_samples(const ModelPtr& model, const Pairs& pairs,
                           const TensorSamplesOptions& options) {
   const torch::NoGradGuard no_grad;
-  return canonical_samples(tensor_field(model, near(pairs.conditions, pairs.x0.device())),
+  return canonical_samples(tensor_field(model, conditions_on(pairs.conditions, pairs.x0.device())),
                            wide(pairs.x0), array_of(pairs.x1), pairs.trajectories,
                            evaluation_options(options, pairs));
 }

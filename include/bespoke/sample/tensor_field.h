@@ -8,7 +8,7 @@
 namespace bespoke {
 
 // A field on tensors for the runs of the core: sample k has the conditions of row k. Conditions lie
-// where the field computes, as near() puts them.
+// where the field computes, as conditions_on() puts them.
 std::shared_ptr<ArrayField> tensor_field(std::shared_ptr<const Field> field, Conditions conditions);
 
 // The same of a model, whose samples can be drawn.
