@@ -382,7 +382,7 @@ class Learner:
 
         def solve(step: Step) -> np.ndarray:
             models.append(step.model)
-            every = step.model.beside([lesson[step.index] for lesson in before])
+            every = step.model.beside([lesson[step.number] for lesson in before])
             every = every.joined(parts.count)
             row = weighted_step(every)
             losses.append(every.loss(row))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from types import FrameType
 import warnings
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
@@ -26,8 +27,7 @@ from diffusers.schedulers.scheduling_utils import KarrasDiffusionSchedulers, Sch
 from bespoke.clip import Clip
 from bespoke.data_field import Conversation, DataField, to_numpy, usual_peak
 from bespoke.diffusers import (PREDICTIONS, BespokeScheduler, FromNoise, default_count,
-                               ends_without_signal, guidance_of_caller, network_time, our_time,
-                               own_part)
+                               ends_without_signal, guidance_of_caller, network_time, own_part)
 from bespoke.errors import Error
 from bespoke.learning import MOST_SAMPLES, REFERENCE, Learner, Quality, Rounding, checked_steps
 from bespoke.sampler import learnt_line, lesson_line, nearest, solver_of, told
@@ -293,7 +293,7 @@ def accelerate(pipe: Any, steps: Union[None, int, Sequence[int]] = 8, **options:
 
 def network_of_caller() -> Optional[Tuple[Any, ...]]:
     """Which network the pipeline's call has, and its adapters, where that can be seen."""
-    frame = sys._getframe(1)
+    frame: Optional[FrameType] = sys._getframe(1)
     while frame is not None:
         pipe = frame.f_locals.get("self")
         if hasattr(pipe, "scheduler") and hasattr(pipe, "__call__"):

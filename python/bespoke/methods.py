@@ -1,4 +1,4 @@
-"""Finds the solver that best reproduces a model's own samples, by fit and distill."""
+"""Finds the solver that best reproduces a model's reference samples, by fit and distill."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def fit(field: Callback, noise: Any, nfe: Evaluations = 8, *, prediction: str = 
     held_out     of the noise, the last this many are not learnt from: the first half of them
                  chooses among fits and iterates, the other half takes no part and measures the
                  result. A quarter of the noise where it is not given.
-    tolerance    of the model's own samples; 1e-5 where it is not given, beyond twelve evaluations
+    tolerance    of the reference samples; 1e-5 where it is not given, beyond twelve evaluations
                  3e-6.
     start_scale  "free", or 1 where whoever runs the solver takes the noise as it is.
     times        "free", or as whoever runs the solver rounds them: "integer", "integer:LEVELS" (to
@@ -89,7 +89,7 @@ def distill(field: Callback, noise: Any, nfe: Evaluations = 8, *, calls: Optiona
                  noise is used, and by how many evaluations samples are drawn (tolerance and
                  held_out are not used). A hundred are enough for two samples and a fit to them. No
                  limit where it is not given.
-    network_calls  a solver with built-in guidance, which makes so many calls a sample of both
+    network_calls  a solver with built-in guidance, which makes so many calls per sample of both
                  callables together, in as many evaluations as do best (nfe is not used). It needs
                  one guidance weight and `unconditional`.
     method       auto, which ends where another iteration is not worth its calls, or direct, which
@@ -103,7 +103,7 @@ def distill(field: Callback, noise: Any, nfe: Evaluations = 8, *, calls: Optiona
     time_difference  how far times are, of the smaller gap beside them; 0 takes 0.05, and more where
                  answers are imprecise.
 
-    match        what the solver has in common with the model's own samples: "samples" (each
+    match        what the solver's samples have in common with the reference samples: "samples" (each
                  sample), "both" (and the mean and covariance of their features), "distribution"
                  (hardly anything but these), or "auto": both up to four evaluations where features
                  are given, otherwise samples. Statistics need a few hundred samples, and more than

@@ -245,7 +245,7 @@ def fit_pipeline(pipe: Any, prompts: Optional[Sequence[str]] = None,
         problem = _problem(field, schedule, samples, seed, held_out, tolerance)
         counts = checked_nfes(num_inference_steps)
         scale = start_scale or ("free" if field.oracle.scale_was_read else 1)
-        options = {"start_scale": scale, "times": times, "progress": progress}
+        options: Dict[str, Any] = {"start_scale": scale, "times": times, "progress": progress}
         results = (problem.distill(counts, calls=calls, **options) if calls else
                    problem.fit(counts, **options))
     finally:

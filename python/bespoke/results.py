@@ -31,8 +31,8 @@ class Result:
     initial_psnr: float  # before direct, on the samples that chose
     start: str  # what direct started from
     iterations: int  # of direct
-    calls: int  # of the model, in single samples, those for its own samples included
-    reference_calls: int  # those for its own samples alone
+    calls: int  # of the model, in single samples, those for the reference samples included
+    reference_calls: int  # those for the reference samples alone
     seconds: float  # of the whole search
     ending: str  # converged, iterations, forwards, interrupted or diverged
     note: str  # what a reader should know, or empty

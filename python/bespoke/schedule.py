@@ -212,6 +212,8 @@ class PlainSchedule:
 
     # The compiled module's Schedule, in Python: what users see of both is the same.
 
+    _card: Dict[str, Any]
+
     def __init__(self, description: Any) -> None:
         if isinstance(description, PlainSchedule):
             description = description._card
@@ -244,7 +246,7 @@ class PlainSchedule:
         whole = paths.Preconditioned(self._base._path, float(scale))
         if part == _PART:
             return dict(description), whole
-        return dict(description), paths.Part(whole, part["start"], part["end"], part["denoise"])
+        return dict(description), paths.Part(whole, part["start"], part["end"], bool(part["denoise"]))
 
     @property
     def source_std(self) -> float:

@@ -6,7 +6,6 @@ import os
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Union
 
 from bespoke import _core
-from bespoke.arrays import Array
 from bespoke.clip import Clip, ClipLike
 from bespoke.errors import Error
 from bespoke.field import (Callback, Field, GuidanceLike, ScheduleLike, guidance_of, schedule_of)
@@ -162,7 +161,8 @@ class Solver:
                    schedule: ScheduleLike = "fm-ot", prediction: str = "velocity") -> "Solver":
         """A solver with the steps x_{i+1} = sum_j c_ij x_j + d_ij f_j.
 
-        f_j is what `over` says: a prediction, or "slope". In the space "sigma" the states are x / alpha, as tools that count in sigmas have them.
+        f_j is what `over` says: a prediction, or "slope". In the space "sigma" the states are
+        x / alpha, as tools that count in sigmas have them.
         """
         return cls._imported(name, schedule, prediction, times=times, sigmas=sigmas,
                              timesteps=timesteps, over=over, space=space, start_scale=start_scale,

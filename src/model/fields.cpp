@@ -78,7 +78,7 @@ torch::Tensor VelocityField::weight(const torch::Tensor& safe, Jet Affine<Jet>::
 torch::Tensor VelocityField::velocity(const torch::Tensor& x, const torch::Tensor& t,
                                       const Conditions& conditions) const {
   const torch::Tensor safe = safe_times(t);
-  const torch::Tensor output = model_->predict(x, safe, conditions);
+  torch::Tensor output = model_->predict(x, safe, conditions);
   if (model_->prediction() == Prediction::velocity) return output;
   return apply_affine(weight(safe, &Affine<Jet>::state), weight(safe, &Affine<Jet>::output), x,
                       output);

@@ -5,7 +5,6 @@ import importlib.util
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 import unittest
 from pathlib import Path
