@@ -53,7 +53,7 @@ torch::Tensor apply_affine(const torch::Tensor& state, const torch::Tensor& outp
     return result;
   }
   const auto factor = [&x](const torch::Tensor& values) {
-    return per_sample(sent(values, x.device(), x.scalar_type()), x.dim());
+    return per_sample(copied_to(values, x.device(), x.scalar_type()), x.dim());
   };
   return factor(state) * x + factor(output) * f.to(x.scalar_type());
 }
@@ -116,7 +116,7 @@ torch::Tensor RescheduledField::of_calls(
 
 torch::Tensor RescheduledField::own_states(const torch::Tensor& x, const torch::Tensor& r) const {
   const auto scale = of_calls(r, [](const ModelCall& call) { return call.scale; });
-  return per_sample(sent(scale, x.device(), x.scalar_type()), x.dim()) * x;
+  return per_sample(copied_to(scale, x.device(), x.scalar_type()), x.dim()) * x;
 }
 
 torch::Tensor RescheduledField::velocity(const torch::Tensor& x, const torch::Tensor& r,

@@ -84,12 +84,12 @@ LearntSolver LearningSampler::learn(const Batching& batching) const {
   search.rounds = 0;
   search.begins_with_likely_ranges = true;
   Counts counts;
-  const FoundFit found =
+  const FoundFit fit =
       search_fit(samples, *family, coordinates ? *coordinates->canonical : *model_->schedule(),
                  search, &counts);
-  const NsSolver solver = coordinates ? family->in_own_coordinates(found.solver) : found.solver;
-  return {{found.name, solver},
-          found.left_out_loss,
+  const NsSolver solver = coordinates ? family->in_own_coordinates(fit.solver) : fit.solver;
+  return {{fit.name, solver},
+          fit.left_out_loss,
           lesson_.count(),
           lesson_.evaluations.sum().item<int64_t>() + counts.forwards};
 }

@@ -52,9 +52,9 @@ torch::Tensor own_samples(const NsSolver& solver, const Field& field, const torc
 
 // The batches of a member.
 Batching batching_of(const Share& share, const Batching& all) {
-  Batching own = all;
-  own.first_sample += share.begin;
-  return own;
+  Batching batching = all;
+  batching.first_sample += share.begin;
+  return batching;
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace bespoke {
 // where the field computes, as conditions_on() puts them.
 std::shared_ptr<ArrayField> tensor_field(std::shared_ptr<const Field> field, Conditions conditions);
 
-// The same of a model, whose samples can be drawn.
+// The same for a model, whose samples can be drawn.
 std::shared_ptr<SampledField> tensor_field(ModelPtr model, Conditions conditions);
 
 }  // namespace bespoke
