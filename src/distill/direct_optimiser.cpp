@@ -2,8 +2,8 @@
 #include <cmath>
 #include <utility>
 
-#include "bespoke/distill/optimiser.h"
 #include "bespoke/distill/sample_choice.h"
+#include "optimiser.h"
 
 namespace bespoke {
 

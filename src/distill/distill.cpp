@@ -9,11 +9,11 @@
 #include "bespoke/base/error.h"
 #include "bespoke/base/mean.h"
 #include "bespoke/base/text.h"
-#include "bespoke/distill/budget.h"
-#include "bespoke/distill/optimiser.h"
-#include "bespoke/distill/patience.h"
 #include "bespoke/solver/translation.h"
+#include "budget.h"
 #include "chosen_starts.h"
+#include "optimiser.h"
+#include "patience.h"
 
 namespace bespoke {
 

@@ -7,13 +7,13 @@
 #include "bespoke/base/error.h"
 #include "bespoke/base/text.h"
 #include "bespoke/path/scale_time.h"
-#include "bespoke/solver/dpm_solver.h"
-#include "bespoke/solver/exponential.h"
 #include "bespoke/solver/grid.h"
 #include "bespoke/solver/lowering.h"
 #include "bespoke/solver/multistep.h"
 #include "bespoke/solver/runge_kutta.h"
-#include "bespoke/solver/unipc.h"
+#include "dpm_solver.h"
+#include "exponential.h"
+#include "unipc.h"
 
 namespace bespoke {
 

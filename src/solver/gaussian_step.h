@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "bespoke/path/schedule.h"
-#include "bespoke/solver/exponential.h"
 #include "bespoke/solver/trace.h"
+#include "exponential.h"
 
 namespace bespoke {
 

@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "bespoke/path/schedule.h"
-#include "bespoke/solver/exponential.h"
 #include "bespoke/solver/ns_solver.h"
+#include "exponential.h"
 
 namespace bespoke {
 

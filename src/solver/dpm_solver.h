@@ -4,8 +4,8 @@
 
 #include "bespoke/path/prediction.h"
 #include "bespoke/path/schedule.h"
-#include "bespoke/solver/exponential.h"
 #include "bespoke/solver/ns_solver.h"
+#include "exponential.h"
 
 namespace bespoke {
 
