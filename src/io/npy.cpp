@@ -89,7 +89,7 @@ class HeaderReader {
     const char quote = at_ < text_.size() ? text_[at_] : '\0';
     const size_t end = quote == '\'' || quote == '"' ? text_.find(quote, at_ + 1) : kNone;
     if (end == kNone) throw broken(fmt::format("expected {} in quotes", what));
-    const std::string text = text_.substr(at_ + 1, end - at_ - 1);
+    std::string text = text_.substr(at_ + 1, end - at_ - 1);
     at_ = end + 1;
     return text;
   }

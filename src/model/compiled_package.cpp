@@ -49,7 +49,7 @@ json read_metadata(const std::string& content, const std::string& source) {
     text = metadata_text(content);
   } catch (const std::exception&) {  // LibTorch's, of a file that is no archive or a damaged one
   }
-  const json metadata = try_parse_json(text);
+  json metadata = try_parse_json(text);
   if (metadata.is_object()) return metadata;
   throw bad_input("{} is no AOTInductor package, or a damaged one; {}", source, kMakeOne);
 }

@@ -80,7 +80,7 @@ class GuidedModel : public Model {
 
   // [batch], on the CPU.
   torch::Tensor weights(const torch::Tensor& t, const Conditions& conditions) const {
-    const torch::Tensor w = time_function(t, [this](double time) { return weight_.at(time); });
+    torch::Tensor w = time_function(t, [this](double time) { return weight_.at(time); });
     if (!weight_.range) return w;
     const auto entry = conditions.find(kGuidanceCondition);
     if (entry == conditions.end()) {

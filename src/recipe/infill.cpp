@@ -83,7 +83,7 @@ torch::Tensor known_frames(const Gap& gap, const ModelCard& card) {
   const int64_t margin = card.encoder->margin;
   const int64_t first = std::max(int64_t{0}, gap.begin / hop - margin);
   const int64_t last = std::min(frames, (gap.end + hop - 1) / hop + margin);
-  const torch::Tensor heard = torch::ones({1, frames});
+  torch::Tensor heard = torch::ones({1, frames});
   heard.slice(1, first, last).zero_();
   return heard;
 }
@@ -166,7 +166,7 @@ torch::Tensor filled_sound(const SoundToFill& sound, const torch::Tensor& decode
   const torch::Tensor piece =
       resample(decoded / sound.window.gain, card.sample_rate, sound.sample_rate);
   // Only the window is spliced: the sound may be hours long.
-  const torch::Tensor filled = sound.sound.clone();
+  torch::Tensor filled = sound.sound.clone();
   const int64_t length = std::min(piece.size(0), filled.size(0) - sound.begin);
   const torch::Tensor window = filled.narrow(0, sound.begin, length);
   const Gap gap = {sound.gap.begin - sound.begin, sound.gap.end - sound.begin};

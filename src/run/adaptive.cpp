@@ -248,8 +248,8 @@ class AdaptiveRun {
   // The norm of each traveller: the root of the mean square over its rows.
   Values norms(const std::vector<Values>& coefficients, const std::vector<Array>& terms,
                const Array& x, const Array& y) const {
-    const Values rows = arrays_.scaled_norms(each_by_row(coefficients), terms, x, y,
-                                             options_.tolerances.rtol, options_.tolerances.atol);
+    Values rows = arrays_.scaled_norms(each_by_row(coefficients), terms, x, y,
+                                       options_.tolerances.rtol, options_.tolerances.atol);
     if (size_ == 1) return rows;
     Values result;
     for (auto begin = rows.begin(); begin != rows.end(); begin += size_) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "bespoke/base/error.h"
@@ -275,9 +276,10 @@ void check_description(const json& document, const std::string& source) {
   if (document.contains("format")) {
     require(document["format"] == kStepsFormat, source,
             fmt::format("\"format\" must be \"{}\" where it is given", kStepsFormat));
+    const json version = document.value("version", json());
+    const std::array<json, 2> versions = {kStepsVersion, kClipVersion};
     const bool is_known_version =
-        document.contains("version") &&
-        (document["version"] == kStepsVersion || document["version"] == kClipVersion);
+        std::find(versions.begin(), versions.end(), version) != versions.end();
     require(is_known_version, source,
             fmt::format("\"version\" must be {} or {}", kStepsVersion, kClipVersion));
   }
