@@ -182,7 +182,10 @@ def reference(program):
 
     def solve(begin, end):
         y = labels[begin:end].cuda()
-        field = lambda t, x: net(x, t.expand(len(x)), y)
+
+        def field(t, x):
+            return net(x, t.expand(len(x)), y)
+
         ends = torch.tensor([0.0, 1.0], device="cuda")
         return odeint(field, noise[begin:end].cuda(), ends, rtol=tolerance, atol=tolerance,
                       method="dopri5")[-1].cpu()

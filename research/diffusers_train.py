@@ -36,7 +36,8 @@ def unet(size):
     from diffusers import UNet2DModel
     return UNet2DModel(
         sample_size=size, in_channels=3, out_channels=3, layers_per_block=2,
-        block_out_channels=(64, 128, 128) if size == 32 else (32, 64, 64), norm_num_groups=32, attention_head_dim=32,
+        block_out_channels=(64, 128, 128) if size == 32 else (32, 64, 64), norm_num_groups=32,
+        attention_head_dim=32,
         down_block_types=("DownBlock2D", "AttnDownBlock2D", "DownBlock2D"),
         up_block_types=("UpBlock2D", "AttnUpBlock2D", "UpBlock2D"))
 

@@ -29,7 +29,8 @@ import torch
 DTYPES = {"F64": numpy.float64, "F32": numpy.float32, "F16": numpy.float16, "U8": numpy.uint8,
           "I64": numpy.int64}
 COLUMNS = [("NFE", "nfe", "{:d}"), ("FD to data", "fd_data", "{:.3f}"),
-           ("FD to the model's samples", "fd_model", "{:.3f}"), ("PSNR", "psnr", "{:.2f}"), ("its error", "psnr_error", "{:.2f}"),
+           ("FD to the model's samples", "fd_model", "{:.3f}"), ("PSNR", "psnr", "{:.2f}"),
+           ("its error", "psnr_error", "{:.2f}"),
            ("spread", "spread", "{:.3f}"), ("forwards", "forwards", "{:,d}"),
            ("seconds", "seconds", "{:.0f}"), ("training set", "examples", "{:,d}"),
            ("parameters", "parameters", "{:,d}")]
@@ -231,7 +232,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bespoke", default="bespoke", help="the program")
-    parser.add_argument("--trainer", help="the program that trains students (default: bespoke-train beside it)")
+    parser.add_argument("--trainer",
+                        help="the program that trains students (default: bespoke-train beside it)")
     parser.add_argument("--model", default="cifar10-fm-ot", help="name or card")
     parser.add_argument("--data", action="append", default=[],
                         help="what the students train on; repeatable (default: own samples)")

@@ -198,7 +198,7 @@ torch::Tensor own_samples(const ProgressiveRun& run) {
   batching.batch = run.train.batch;
   batching.on_progress = [&](double done) { progress.update(done); };
   const ModelPtr model = guided(run.first, run.set.conditions);
-  const Conditions conditions = near(run.set.conditions, run.first.device);
+  const Conditions conditions = conditions_on(run.set.conditions, run.first.device);
   const NsSolver solver = on_times("ddim", run.times, run.first.card.schedule);
   const torch::Tensor noise = starting_noise(*model, run.train.seed, 0, run.options.samples)
                                   .to(run.first.device, torch::kFloat);
@@ -313,7 +313,7 @@ ModelCard halve(const ProgressiveRun& run, size_t halving, const ModelCard& teac
   // Another for each student, so that they do not see the same noise.
   train_options.seed = run.train.seed + (static_cast<uint64_t>(steps.size()) << 32);
   const Loss loss = halving_loss(teacher, student.model(teacher_card, run.dtype), steps,
-                                 near(run.set.conditions, run.train.device));
+                                 conditions_on(run.set.conditions, run.train.device));
   const Clock::time_point begun = Clock::now();
   const AdamWState state = train_student(run, train_options, student, loss, examples, folder);
   write_student(run, halving, every_second(times), student, state.average, folder);

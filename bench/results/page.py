@@ -35,8 +35,9 @@ Figures are means over unseen samples ± their standard errors, against the mode
 the same noise. The unseen samples took no part in making or choosing a solver. The best of the
 catalogue is chosen at each number of evaluations (NFE), over all its methods and grids, on 24 other
 samples. BST and BNS are found by the same method (`auto`, or `direct` where that is said), from the
-same samples; BST is of base Midpoint, with w = 6.5 of base Euler. The fit is what BNS starts from. Named solvers run on their default grid. Bold is the
-best of a column. What was learnt on the way is in the [notebook](../research/experiments.md).
+same samples; BST is of base Midpoint, with w = 6.5 of base Euler. The fit is what BNS starts from.
+Named solvers run on their default grid. Bold is the best of a column. What was learnt on the way is
+in the [notebook](../research/experiments.md).
 """
 
 

@@ -21,7 +21,6 @@
 // A solver for a model: from pairs of noise and reference samples, or while sampling.
 #include "bespoke/recipe/distill_model.h"
 #include "bespoke/recipe/learning_sampler.h"
-#include "bespoke/recipe/mpi_team.h"
 #include "bespoke/recipe/pair_store.h"
 
 // The same as the programs do it: models by name, pairs with conditions, a distillation as a file.
@@ -31,8 +30,6 @@
 #include "bespoke/jobs/training_pairs.h"
 
 // Images, sounds and tensors in files.
-#include "bespoke/io/dataset.h"
-#include "bespoke/io/image.h"
 #include "bespoke/io/png.h"
 #include "bespoke/io/safetensors.h"
 #include "bespoke/io/wav.h"

@@ -9,7 +9,7 @@
 #include "bespoke/base/random.h"
 #include "bespoke/base/team.h"
 
-// Models' paths from noise to data, what they predict, and guidance.
+// The paths of models from noise to data, what they predict, and guidance.
 #include "bespoke/path/guidance_weight.h"
 #include "bespoke/path/prediction.h"
 #include "bespoke/path/schedule.h"
@@ -25,7 +25,6 @@
 #include "bespoke/solver/c_header.h"
 #include "bespoke/solver/exported_text.h"
 #include "bespoke/solver/imported_solver.h"
-#include "bespoke/solver/learned_solver.h"
 #include "bespoke/solver/solver_file.h"
 
 // Fields on arrays of any kind, plain vectors among them; reference samples and their trajectories.
@@ -35,10 +34,9 @@
 #include "bespoke/run/samples.h"
 #include "bespoke/run/solver_run.h"
 
-// The best solver of so many evaluations.
+// The best solver of so many evaluations, out of the catalogue or found for a model.
 #include "bespoke/distill/best_of_catalogue.h"
 #include "bespoke/distill/distill.h"
 #include "bespoke/distill/family.h"
-#include "bespoke/distill/plain_features.h"
 
 #include "bespoke/version.h"

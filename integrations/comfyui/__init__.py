@@ -1,7 +1,7 @@
 """Bespoke solvers in ComfyUI: put this folder into custom_nodes."""
 
 try:
-    from .extension import comfy_entrypoint
+    from .extension import comfy_entrypoint  # noqa: F401
 
     __all__ = ["comfy_entrypoint"]
 except ImportError:  # a ComfyUI from before it had schemas

@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, List
 
 if TYPE_CHECKING:
-    from bespoke._core import Schedule, __version__
+    from bespoke._core import Schedule, __version__  # noqa: F401, read by bespoke.__version__
     from bespoke.adapters import (DiffusersFlux, DiffusersSD3, DiffusersSDXL,
                                   DiffusersUNet)
     from bespoke.comparison import Comparison, ComparisonRow, compare

@@ -21,6 +21,7 @@ class DiffusersUNet(torch.nn.Module):
         self.arguments = tuple(arguments)
 
     def forward(self, x, t, *conditions):
+        """The prediction at x and t, with the conditions as the keyword arguments named."""
         output = self.module(x, t, **_named(self.arguments, conditions))
         return prediction_of(output)
 
@@ -42,6 +43,7 @@ class DiffusersSDXL(torch.nn.Module):
         self.register_buffer("time_ids", torch.tensor([*size, 0.0, 0.0, *size]))
 
     def forward(self, x, t, *conditions):
+        """The prediction at x and t, with the conditions as the keyword arguments named."""
         named = _named(self.arguments, conditions)
         added = {name: named.pop(name) for name in self.ADDED if name in named}
         if "time_ids" not in added:
@@ -62,6 +64,7 @@ class DiffusersSD3(torch.nn.Module):
         self.arguments = tuple(arguments)
 
     def forward(self, x, t, *conditions):
+        """The prediction at x and t, with the conditions as the keyword arguments named."""
         output = self.module(hidden_states=x, timestep=t, return_dict=False,
                              **_named(self.arguments, conditions))
         return -prediction_of(output)
@@ -84,6 +87,7 @@ class DiffusersFlux(torch.nn.Module):
         self.guidance = float(guidance) if distilled else None
 
     def forward(self, x, t, *conditions):
+        """The prediction at x and t, with the conditions as the keyword arguments named."""
         named = _named(self.arguments, conditions)
         batch, channels, height, width = x.shape
         tokens = x.reshape(batch, channels, height // 2, 2, width // 2, 2)

@@ -6,6 +6,7 @@ float64 arrays of NumPy.
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import io
 import sys
@@ -186,13 +187,13 @@ class Arrays(ABC):
             yield self.concatenate([self.matrix(columns[k::samples]),
                                     self.matrix(self.cast(residual[k:k + 1], columns))])
 
-    def bytes(self, x: Array) -> bytes:
+    def bytes(self, x: Array) -> builtins.bytes:
         """For another process."""
         file = io.BytesIO()
         np.save(file, self.exact(x), allow_pickle=False)
         return file.getvalue()
 
-    def from_bytes(self, data: bytes) -> Array:
+    def from_bytes(self, data: builtins.bytes) -> Array:
         """The array that another process sent, where memory is cheap."""
         return self.of_numpy(np.load(io.BytesIO(data), allow_pickle=False))
 
@@ -215,8 +216,8 @@ class NumPyArrays(Arrays):
 
     def owns(self, x: object) -> bool:
         # A mask would be dropped on the way, and so would the digits of longer types.
-        plain = isinstance(x, np.ndarray) and not isinstance(x, np.ma.MaskedArray)
-        return plain and x.dtype.kind == "f" and x.dtype.itemsize <= 8
+        return (isinstance(x, np.ndarray) and not isinstance(x, np.ma.MaskedArray)
+                and x.dtype.kind == "f" and x.dtype.itemsize <= 8)
 
     def epsilon(self, x: Array) -> float:
         return float(np.finfo(x.dtype).eps)

@@ -1,4 +1,4 @@
-"""compare: how near solvers come to the model's own samples, from the same noise."""
+"""Compares how near solvers come to the reference samples, from the same noise."""
 
 from __future__ import annotations
 
@@ -34,28 +34,28 @@ class ComparisonRow:
     """What one solver did; where it diverged the figures are NaN."""
 
     name: str
-    nfe: int
+    nfe: int  # evaluations per sample
     psnr: float  # mean over the samples, decibels
     snr: float  # mean of |truth|^2 / |difference|^2, decibels
-    mse_low: float  # the 5th, 50th and 95th percentile of the squared error
-    mse_median: float
-    mse_high: float
-    seconds: float  # a sample
-    diverged: bool
+    mse_low: float  # the 5th percentile of the samples' squared errors
+    mse_median: float  # their 50th percentile
+    mse_high: float  # their 95th percentile
+    seconds: float  # per sample
+    diverged: bool  # whether a state stopped being finite
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """All of them, and what they were measured against."""
+    """What all solvers did, and what they were measured against."""
 
-    rows: List[ComparisonRow]
+    rows: List[ComparisonRow]  # one for each solver
     notes: List[str]  # what a reader should know
-    samples: int
-    reference_evaluations: float  # a sample
-    tolerance: float
-    peak: float
-    calls: int
-    title: str
+    samples: int  # that the figures are of
+    reference_evaluations: float  # per sample, of the reference
+    tolerance: float  # of the reference
+    peak: float  # the peak-to-peak range that PSNR is relative to
+    calls: int  # of the model, in single samples
+    title: str  # what was measured, in a sentence
 
     def best(self) -> ComparisonRow:
         """The row with the largest PSNR."""
@@ -105,7 +105,7 @@ def compare(field: Callback, noise: Any, solvers: Sequence[Contender],
             batch: Optional[int] = None, tolerance: float = 1e-5, peak: float = 2.0,
             clip: ClipLike = None, error_mask: Any = None,
             progress: ProgressLike = None, report: Optional[PathLike] = None) -> Comparison:
-    """Measures solvers against the model's own samples from this noise.
+    """Measures solvers against the reference samples from this noise.
 
     `solvers` are names of the catalogue, or "best", the best of the catalogue on its best grid,
     chosen on other noise, each at every NFE of `nfe` (8) that it can spend; paths of files, whose
@@ -117,13 +117,14 @@ def compare(field: Callback, noise: Any, solvers: Sequence[Contender],
                  guidance=guidance, unconditional=unconditional, batch=batch, clip=clip)
     mask = error_mask_of(error_mask, made.noise, made.arrays, made.conditions, made.structure)
     counts = None if nfe is None else checked_nfes(nfe)
-    named = [solvers] if isinstance(solvers, (str, Solver, Result)) else list(solvers)
+    named: List[Contender] = ([solvers] if isinstance(solvers, (str, Solver, Result))
+                              else list(solvers))
     if not named:
         raise Error("there is no solver to compare; name some, for instance midpoint and dpm++2m")
     # What cannot be found is said before anything is drawn.
     parts = [[] if one == BEST else _contenders(one, counts, made) for one in named]
     noise, count = made.noise, int(made.noise.shape[0])
-    notes = []
+    notes: List[str] = []
     with open_progress(progress) as shown:
         made.on_calls = shown.add
         if BEST in named:

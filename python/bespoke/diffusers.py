@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from types import FrameType
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
@@ -23,6 +24,8 @@ from bespoke.data_field import DataField, to_numpy
 from bespoke.errors import Error
 from bespoke.results import Result
 from bespoke.solver import LoweredSolver, Schedule, Solver
+
+__all__ = ["BespokeScheduler", "LearningScheduler"]  # noqa: F822, by __getattr__
 
 SolverLike = Union[Solver, Result, str, "os.PathLike[str]"]
 
@@ -307,8 +310,8 @@ class BespokeScheduler(FromNoise, SchedulerMixin, ConfigMixin):
 
 
 def guidance_of_caller() -> Optional[float]:
-    """guidance_scale of the pipeline's call that this happens in, which schedulers are not told."""
-    frame = sys._getframe(1)
+    """The guidance_scale of the pipeline's call that this happens in: schedulers are not told it."""
+    frame: Optional[FrameType] = sys._getframe(1)
     while frame is not None:
         scale = frame.f_locals.get("guidance_scale")
         if isinstance(scale, (int, float)) and hasattr(frame.f_locals.get("self"), "scheduler"):
@@ -337,8 +340,8 @@ def _guidance_range(solver: Solver) -> Optional[Tuple[float, float]]:
     """In guidance_scale, 1 + w. Files with w = 0 may come from a field that was guided already."""
     guidance = solver.guidance
     if isinstance(guidance, Mapping):
-        ends = guidance.get("from"), guidance.get("to")
-        return None if None in ends else (1 + ends[0], 1 + ends[1])
+        least, most = guidance.get("from"), guidance.get("to")
+        return None if least is None or most is None else (1 + least, 1 + most)
     return (1 + guidance, 1 + guidance) if guidance else None
 
 

@@ -9,6 +9,8 @@ from bespoke import _core
 from bespoke.saving import joined
 from bespoke.solver import PathLike, Solver
 
+__all__ = ["c_header", "latex", "markdown", "sigmas", "write_c_header", "write_diffusers"]
+
 Solvers = Union[Solver, Sequence[Solver]]
 
 
@@ -23,7 +25,7 @@ def c_header(solver: Solver, prediction: Optional[str] = None, name: Optional[st
 
 def write_c_header(solver: Solver, path: PathLike, prediction: Optional[str] = None,
                    name: Optional[str] = None) -> None:
-    """Writes it to a file, atomically."""
+    """Writes the header of c_header to a file, whole or not at all."""
     _core.write_text(os.fspath(path), c_header(solver, prediction, name))
 
 
@@ -33,7 +35,7 @@ def markdown(solvers: Solvers, digits: int = 6) -> str:
 
 
 def latex(solvers: Solvers, digits: int = 6) -> str:
-    """The same for LaTeX, with booktabs."""
+    """The tables of markdown for LaTeX, with booktabs."""
     return _core.latex_text(_file(solvers), digits)
 
 

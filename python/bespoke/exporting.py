@@ -1,4 +1,4 @@
-"""export_model: a PyTorch module becomes a file and a model card that Bespoke reads."""
+"""Turns a PyTorch module into a file and a model card that Bespoke reads."""
 
 import copy
 import functools

@@ -22,6 +22,8 @@ from bespoke.sampler import Say, learnt_line, lesson_line, told
 from bespoke.schedule import PlainSchedule
 from bespoke.solver import Solver
 
+__all__ = ["LearningSampler", "learning_sampler_of", "sample_bespoke", "sigmas_of"]
+
 
 def sigmas_of(solver: Solver) -> List[float]:
     """Where the solver calls the denoiser, and where it ends: n + 1 numbers."""
@@ -98,7 +100,7 @@ class LearningSampler:
                  extra_args: Optional[Mapping[str, Any]] = None,
                  callback: Optional[Callable[[Dict[str, Any]], None]] = None,
                  disable: Optional[bool] = None) -> Array:
-        """As sample_bespoke."""
+        """Draws samples; the arguments are those of sample_bespoke."""
         extra = dict(extra_args or {})
         first, steps = _whole_way(sigmas, x)
         key, learner = self._learner_for(x, first, steps, extra)
@@ -113,12 +115,12 @@ class LearningSampler:
         return samples
 
     def relearn(self) -> None:
-        """Forgets all: for other weights or another guidance than cond_scale says."""
+        """Forgets all that was learnt: for other weights, or another guidance than cond_scale says."""
         self._learners = {}
 
     def evaluations(self, x: Array, sigmas: Any,
                     extra_args: Optional[Mapping[str, Any]] = None) -> int:
-        """How many the next call will take."""
+        """How many evaluations the next call will take."""
         steps = len(sigmas) - 1
         _, learner = self._learner_for(x, float(sigmas[0]), steps, extra_args or {})
         return len(learner.times()) if learner.wants_more else steps
@@ -155,7 +157,7 @@ _SAMPLERS: "weakref.WeakKeyDictionary[Any, LearningSampler]" = weakref.WeakKeyDi
 
 
 def learning_sampler_of(model: Any) -> LearningSampler:
-    """The one that sample_bespoke learns this model with; it lives as long as the model."""
+    """The sampler that sample_bespoke learns this model with; it lives as long as the model."""
     owner = getattr(model, "__self__", model)  # a bound method is a new object each time
     if owner not in _SAMPLERS:
         _SAMPLERS[owner] = LearningSampler()

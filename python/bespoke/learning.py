@@ -205,9 +205,9 @@ class Quality(NamedTuple):
     leaving out parts of the sample, or samples, from the fit of each step.
     """
 
-    decibels: float
-    error: float
-    measured: bool
+    decibels: float  # the mean PSNR
+    error: float  # its standard error
+    measured: bool  # whether it was measured, not estimated
 
     def __str__(self) -> str:
         word = "measured on samples not seen" if self.measured else "estimated by leaving out parts"
@@ -382,7 +382,7 @@ class Learner:
 
         def solve(step: Step) -> np.ndarray:
             models.append(step.model)
-            every = step.model.beside([lesson[step.index] for lesson in before])
+            every = step.model.beside([lesson[step.number] for lesson in before])
             every = every.joined(parts.count)
             row = weighted_step(every)
             losses.append(every.loss(row))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from types import FrameType
 import warnings
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
@@ -26,8 +27,7 @@ from diffusers.schedulers.scheduling_utils import KarrasDiffusionSchedulers, Sch
 from bespoke.clip import Clip
 from bespoke.data_field import Conversation, DataField, to_numpy, usual_peak
 from bespoke.diffusers import (PREDICTIONS, BespokeScheduler, FromNoise, default_count,
-                               ends_without_signal, guidance_of_caller, network_time, our_time,
-                               own_part)
+                               ends_without_signal, guidance_of_caller, network_time, own_part)
 from bespoke.errors import Error
 from bespoke.learning import MOST_SAMPLES, REFERENCE, Learner, Quality, Rounding, checked_steps
 from bespoke.sampler import learnt_line, lesson_line, nearest, solver_of, told
@@ -111,7 +111,7 @@ class LearningScheduler(FromNoise, SchedulerMixin, ConfigMixin):
 
     @classmethod
     def from_config(cls, config: Any = None, **options: Any) -> Any:
-        """In the place of the scheduler with this config."""
+        """A scheduler in the place of the one with this config."""
         config = getattr(config, "config", config)
         if "sigma_data" in config:
             raise Error("the pipeline's scheduler is of EDM's kind, whose networks do not take a "
@@ -123,14 +123,14 @@ class LearningScheduler(FromNoise, SchedulerMixin, ConfigMixin):
 
     @classmethod
     def from_pretrained(cls, *arguments: Any, **keywords: Any) -> Any:
-        """What was saved is a BespokeScheduler: it has learnt."""
+        """Loads the BespokeScheduler that save_pretrained wrote: it has learnt."""
         return BespokeScheduler.from_pretrained(*arguments, **keywords)
 
     # What was learnt
 
     @property
     def quality(self) -> Dict[int, Quality]:
-        """By number of steps, how near later images are to those of many evaluations."""
+        """How near later images are to those of many evaluations, by number of steps."""
         pupil = self._latest()
         return {nfe: learnt.quality(pupil.peak) for nfe, learnt in pupil.learner.learnt.items()}
 
@@ -140,7 +140,7 @@ class LearningScheduler(FromNoise, SchedulerMixin, ConfigMixin):
         return not self._pupils or self._pupils[-1].learner.wants_more
 
     def relearn(self) -> None:
-        """Forgets all: for another checkpoint, LoRA or size than can be seen from here."""
+        """Forgets all that was learnt: for changes of the network that cannot be seen from here."""
         self._pupils, self._pupil = [], None
         self._forget_run()
 
@@ -293,7 +293,7 @@ def accelerate(pipe: Any, steps: Union[None, int, Sequence[int]] = 8, **options:
 
 def network_of_caller() -> Optional[Tuple[Any, ...]]:
     """Which network the pipeline's call has, and its adapters, where that can be seen."""
-    frame = sys._getframe(1)
+    frame: Optional[FrameType] = sys._getframe(1)
     while frame is not None:
         pipe = frame.f_locals.get("self")
         if hasattr(pipe, "scheduler") and hasattr(pipe, "__call__"):

@@ -1,4 +1,4 @@
-"""fit and distill: the solver that best reproduces a model's own samples."""
+"""Finds the solver that best reproduces a model's reference samples, by fit and distill."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def fit(field: Callback, noise: Any, nfe: Evaluations = 8, *, prediction: str = 
     held_out     of the noise, the last this many are not learnt from: the first half of them
                  chooses among fits and iterates, the other half takes no part and measures the
                  result. A quarter of the noise where it is not given.
-    tolerance    of the model's own samples; 1e-5 where it is not given, beyond twelve evaluations
+    tolerance    of the reference samples; 1e-5 where it is not given, beyond twelve evaluations
                  3e-6.
     start_scale  "free", or 1 where whoever runs the solver takes the noise as it is.
     times        "free", or as whoever runs the solver rounds them: "integer", "integer:LEVELS" (to
@@ -103,7 +103,7 @@ def distill(field: Callback, noise: Any, nfe: Evaluations = 8, *, calls: Optiona
     time_difference  how far times are, of the smaller gap beside them; 0 takes 0.05, and more where
                  answers are imprecise.
 
-    match        what the solver has in common with the model's own samples: "samples" (each
+    match        what the solver's samples have in common with the reference samples: "samples" (each
                  sample), "both" (and the mean and covariance of their features), "distribution"
                  (hardly anything but these), or "auto": both up to four evaluations where features
                  are given, otherwise samples. Statistics need a few hundred samples, and more than

@@ -31,6 +31,8 @@ QUESTIONS = 10000  # of one pipeline call, before the next is begun
 ORACLE_KEYS = ("num_train_timesteps", "shift", "use_dynamic_shifting", "base_shift", "max_shift",
                "base_image_seq_len", "max_image_seq_len")
 
+__all__ = ["fit_pipeline"]
+
 
 class _Stop(BaseException):
     """Ends a pipeline call from inside."""
@@ -243,7 +245,7 @@ def fit_pipeline(pipe: Any, prompts: Optional[Sequence[str]] = None,
         problem = _problem(field, schedule, samples, seed, held_out, tolerance)
         counts = checked_nfes(num_inference_steps)
         scale = start_scale or ("free" if field.oracle.scale_was_read else 1)
-        options = {"start_scale": scale, "times": times, "progress": progress}
+        options: Dict[str, Any] = {"start_scale": scale, "times": times, "progress": progress}
         results = (problem.distill(counts, calls=calls, **options) if calls else
                    problem.fit(counts, **options))
     finally:

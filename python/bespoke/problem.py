@@ -1,4 +1,4 @@
-"""A model with its own samples, for which solvers are looked for."""
+"""A model with its reference samples, for which solvers are looked for."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ENOUGH_HELD_OUT = 16  # samples, to say how near others will come
 
 
 class Problem:
-    """A model, noise, and the model's own samples from it, drawn once for any number of solvers.
+    """A model, noise, and the reference samples from it, drawn once for any number of solvers.
 
         problem = bespoke.Problem(field, noise)
         results = [problem.fit(nfe) for nfe in (4, 6, 8)]
@@ -82,7 +82,7 @@ class Problem:
                 features: Optional[Features] = None, match_weight: float = 0.0,
                 match_groups: Optional[Sequence[int]] = None,
                 name: Optional[str] = None, progress: ProgressLike = None) -> Any:
-        """As bespoke.distill; `calls` includes those for the model's own samples."""
+        """As bespoke.distill; `calls` includes those for the reference samples."""
         def found(count: int) -> Result:
             options = self._options(0 if network_calls else count, method, start_scale, times,
                                     network_calls)
@@ -145,7 +145,7 @@ class Problem:
         self.noise = self.field.arrays.take(self.noise, list(range(self.count)))
 
     def samples(self, shown: Progress) -> "_Parts":
-        """The model's own samples, drawn once."""
+        """The reference samples, drawn once."""
         if self._samples is None:
             self.levels()
             self._samples = self._draw(shown)

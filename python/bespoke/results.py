@@ -21,7 +21,7 @@ Evaluations = Union[int, Sequence[int]]
 class Result:
     """A solver and what it took to find it. PSNR is in decibels."""
 
-    solver: "Solver"
+    solver: "Solver"  # what was found
     psnr: float  # on the held-out samples, on all where none were; NaN where interrupted before
     psnr_error: float  # its standard error
     held_out: int  # samples that measured it and did nothing else; 0 where those it learnt from did
@@ -30,10 +30,10 @@ class Result:
     training_psnr: float  # on those it was learnt from; NaN where it was not measured
     initial_psnr: float  # before direct, on the samples that chose
     start: str  # what direct started from
-    iterations: int
-    calls: int  # of the model, in single samples, those for its own samples included
-    reference_calls: int
-    seconds: float
+    iterations: int  # of direct
+    calls: int  # of the model, in single samples, those for the reference samples included
+    reference_calls: int  # those for the reference samples alone
+    seconds: float  # of the whole search
     ending: str  # converged, iterations, forwards, interrupted or diverged
     note: str  # what a reader should know, or empty
 
@@ -72,7 +72,7 @@ class Results(Sequence[Result]):
         return len(self._results)
 
     def at(self, nfe: int) -> Result:
-        """The one of so many evaluations."""
+        """The Result of so many evaluations."""
         for result in self._results:
             if result.solver.nfe == nfe:
                 return result

@@ -118,7 +118,7 @@ class Sampler:
         self.evaluations = 0  # of the field so far, in single samples
 
     def __call__(self, noise: Any, steps: Optional[int] = None, **conditions: Any) -> Any:
-        """Samples from standard normal noise [count, ...], in its library, type and device.
+        """Draws samples from standard normal noise [count, ...], in its library, type and device.
 
         `conditions` are handed to the field as they are. Noise of several arrays, a dict or a
         tuple, gives samples of as many.
@@ -147,7 +147,7 @@ class Sampler:
                               conditions), noise)
 
     def relearn(self) -> None:
-        """Forgets all; the next call learns."""
+        """Forgets all that was learnt; the next call learns."""
         self._learners, self._peaks, self._latest = {}, {}, None
 
     def quality(self, steps: Optional[int] = None) -> Quality:

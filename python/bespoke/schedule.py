@@ -204,7 +204,15 @@ def _without_signal_at_the_end(products):
 
 
 class PlainSchedule:
-    """The compiled module's Schedule, in Python."""
+    """A noise schedule x_t = alpha x_1 + sigma noise on t in [0, 1], 0 = noise and 1 = data.
+
+    Made from a name ("fm-ot"), a name with its parameters ("vp:B=20,b=0.1"), a file of
+    alphas_cumprod ("table:FILE") or a dict as describe() returns it. schedules() lists the names.
+    """
+
+    # The compiled module's Schedule, in Python: what users see of both is the same.
+
+    _card: Dict[str, Any]
 
     def __init__(self, description: Any) -> None:
         if isinstance(description, PlainSchedule):
@@ -238,11 +246,11 @@ class PlainSchedule:
         whole = paths.Preconditioned(self._base._path, float(scale))
         if part == _PART:
             return dict(description), whole
-        return dict(description), paths.Part(whole, part["start"], part["end"], part["denoise"])
+        return dict(description), paths.Part(whole, part["start"], part["end"], bool(part["denoise"]))
 
     @property
     def source_std(self) -> float:
-        """Standard deviation of the noise that samples start from."""
+        """The standard deviation of the noise that samples start from."""
         return float(self._path.source_std)
 
     def describe(self) -> Dict[str, Any]:
@@ -259,19 +267,19 @@ class PlainSchedule:
                                               if value != 0 or key not in _EXTRA}}
 
     def point(self, t: float) -> Point:
-        """alpha and sigma at t, and their slopes."""
+        """The weights alpha and sigma at t, and their slopes."""
         return self._path.point(t)
 
     def alpha(self, t: float) -> float:
-        """How much of the data is in the state."""
+        """The weight of the data at t."""
         return self.point(t).alpha
 
     def sigma(self, t: float) -> float:
-        """How much of the noise is in the state."""
+        """The weight of the noise at t."""
         return self.point(t).sigma
 
     def log_snr(self, t: float) -> float:
-        """log(alpha / sigma)."""
+        """The log-SNR at t, log(alpha / sigma)."""
         return self.point(t).log_snr
 
     def time_at_log_snr(self, log_snr: float) -> float:
@@ -285,7 +293,7 @@ class PlainSchedule:
         return own if self._base is None else min(own, self._base.last_time)
 
     def trained_time(self, t: float) -> float:
-        """The time on the whole path, which networks count, of one on a part of it."""
+        """The time on the whole path, which networks count, of a time on a part of it."""
         base = self._base.trained_time if self._base is not None else float
         return base(self._path.trained_time(t) if isinstance(self._path, paths.Part) else t)
 

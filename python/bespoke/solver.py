@@ -6,7 +6,6 @@ import os
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Union
 
 from bespoke import _core
-from bespoke.arrays import Array
 from bespoke.clip import Clip, ClipLike
 from bespoke.errors import Error
 from bespoke.field import (Callback, Field, GuidanceLike, ScheduleLike, guidance_of, schedule_of)
@@ -30,7 +29,7 @@ class ScheduleEntry(NamedTuple):
 
 
 class CatalogueEntry(NamedTuple):
-    """A method that can be named."""
+    """A method of the catalogue."""
 
     name: str
     family: str
@@ -78,7 +77,7 @@ class LoweredSolver(NamedTuple):
 
     @property
     def nfe(self) -> int:
-        """Evaluations."""
+        """The number of evaluations per sample."""
         return len(self.a)
 
 
@@ -106,13 +105,13 @@ class Solver:
 
     @classmethod
     def parse(cls, text: str, nfe: Optional[int] = None) -> "Solver":
-        """As load, from the text of such a file."""
+        """Reads and checks the text of a *.solver.json, as load does a file."""
         return cls(_core.SolverFile.parse(text, "the text").only(nfe or 0))
 
     @classmethod
     def named(cls, name: str, nfe: int = 8, *, schedule: ScheduleLike = "fm-ot",
               prediction: str = "velocity", clip: ClipLike = None) -> "Solver":
-        """A method of the catalogue: NAME[/GRID][@SCHEDULE], such as "dpm++2m/karras"."""
+        """A solver of the catalogue by its name, NAME[/GRID][@SCHEDULE], such as "dpm++2m/karras"."""
         return cls(_clipped(_core.named_solver(name, nfe, schedule_of(schedule), prediction,
                                                guidance_of(0.0)), clip))
 
@@ -130,7 +129,7 @@ class Solver:
                    sigmas: Optional[Sequence[float]] = None,
                    timesteps: Optional[Sequence[float]] = None, name: str = "imported",
                    schedule: ScheduleLike = "fm-ot", prediction: str = "velocity") -> "Solver":
-        """A method of the catalogue on times that others found.
+        """A solver of the catalogue on times that others found.
 
         They are given as `times` (0 noise to 1 data), as falling `sigmas` (sigma / alpha, or sigma
         on a flow path) or as falling `timesteps` (indices of noise levels).
@@ -144,7 +143,7 @@ class Solver:
                      sigmas: Optional[Sequence[float]] = None,
                      timesteps: Optional[Sequence[float]] = None, name: str = "imported",
                      schedule: ScheduleLike = "fm-ot", prediction: str = "velocity") -> "Solver":
-        """A solver that makes one prediction a step of those so far, with these weights.
+        """A solver whose every step weighs the predictions so far into one.
 
         Row i weighs the last so many predictions, the newest last. `over` says which: "noise" and
         "data" make DDIM's step with it, "velocity" Euler's, "slope" Euler's in sigma.
@@ -160,9 +159,10 @@ class Solver:
                    timesteps: Optional[Sequence[float]] = None,
                    start_scale: Optional[float] = None, name: str = "imported",
                    schedule: ScheduleLike = "fm-ot", prediction: str = "velocity") -> "Solver":
-        """x_{i+1} = sum_j c_ij x_j + d_ij f_j, f what `over` says: a prediction, or "slope".
+        """A solver with the steps x_{i+1} = sum_j c_ij x_j + d_ij f_j.
 
-        In the space "sigma" the states are x / alpha, as tools that count in sigmas have them.
+        f_j is what `over` says: a prediction, or "slope". In the space "sigma" the states are
+        x / alpha, as tools that count in sigmas have them.
         """
         return cls._imported(name, schedule, prediction, times=times, sigmas=sigmas,
                              timesteps=timesteps, over=over, space=space, start_scale=start_scale,
@@ -170,7 +170,7 @@ class Solver:
 
     @classmethod
     def imported(cls, path: PathLike, nfe: Optional[int] = None) -> "Solver":
-        """From a file that describes a solver of others, as `bespoke import` reads it."""
+        """Reads a file that describes a third-party solver, as `bespoke import` reads it."""
         return cls(_core.read_imported(os.fspath(path)).only(nfe or 0))
 
     @classmethod
@@ -188,7 +188,7 @@ class Solver:
     def made(cls, name: str, solver: "_core.NsSolver", prediction: str, schedule: Schedule,
              guidance: "_core.Guidance", provenance: Dict[str, Any],
              clip: ClipLike = None) -> "Solver":
-        """From the core's own solver."""
+        """A solver from the numbers of the compiled module."""
         return cls(_clipped(_core.SolverFile(name, solver, _core.parse_prediction(prediction),
                                              schedule, guidance, provenance), clip))
 
@@ -202,47 +202,47 @@ class Solver:
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The solver's name."""
         return self._file.name
 
     @property
     def nfe(self) -> int:
-        """Evaluations a sample."""
+        """The number of evaluations per sample."""
         return self._file.solver.nfe
 
     @property
     def times(self) -> List[float]:
-        """t_0 ... t_n: where the model is evaluated, and the end."""
+        """The times t_0 ... t_n: where the model is evaluated, and the end."""
         return self._file.solver.times
 
     @property
     def a(self) -> List[float]:
-        """a_0 ... a_{n-1}."""
+        """The coefficients a_0 ... a_{n-1} of x_0."""
         return self._file.solver.a
 
     @property
     def b(self) -> List[List[float]]:
-        """Row i has b_i0 ... b_ii."""
+        """The coefficients of the velocities: row i has b_i0 ... b_ii."""
         return self._file.solver.b
 
     @property
     def start_scale(self) -> float:
-        """x_0 is this times the noise."""
+        """The factor on the noise that makes it x_0."""
         return self._file.solver.start_scale
 
     @property
     def prediction(self) -> str:
-        """What the model that it is for predicts."""
+        """What the model that the solver is for predicts."""
         return self._file.prediction
 
     @property
     def schedule(self) -> Schedule:
-        """The path that it runs on."""
+        """The path that the solver runs on."""
         return self._file.schedule
 
     @property
     def guidance(self) -> Any:
-        """The guidance weight w that it is for, or a dict; guidance_scale is 1 + w."""
+        """The guidance weight w that the solver is for, or a dict; guidance_scale is 1 + w."""
         return self._file.guidance.describe()
 
     @property
@@ -257,7 +257,7 @@ class Solver:
 
     @property
     def provenance(self) -> Dict[str, Any]:
-        """Where it came from."""
+        """Where the solver came from."""
         return self._file.provenance
 
     @property
@@ -292,7 +292,7 @@ class Solver:
     def lower(self, prediction: Optional[str] = None, precision: str = "float32") -> LoweredSolver:
         """The same solver on a network's raw outputs: no schedule is needed to run it.
 
-        One of a clipped model is on data predictions, which whoever runs it clips.
+        A solver of a clipped model is on data predictions, which the caller clips.
         """
         if self.clip is not None and prediction not in (None, "data"):
             raise Error(f"solver {self.name} steps with {self.clip}, so it is lowered to data "
@@ -301,12 +301,12 @@ class Solver:
         return LoweredSolver(*_core.lower(self.core, kind, self.schedule, _epsilon(precision)))
 
     def lower_to_sigmas(self, precision: str = "float32") -> LoweredSolver:
-        """The same in the space of sigmas, as k-diffusion and ComfyUI have it."""
+        """The same solver in the space of sigmas, as k-diffusion and ComfyUI have it."""
         return LoweredSolver(*_core.lower_to_sigmas(self.core, self.schedule,
                                                     _epsilon(precision)))
 
     def plot(self, axes: Optional[Sequence[Any]] = None) -> Any:
-        """Its times and coefficients as a matplotlib figure; `axes` are two to draw into."""
+        """Draws times and coefficients as a matplotlib figure; `axes` are two to draw into."""
         return plot_solver(self, axes)
 
     def __reduce__(self) -> Any:

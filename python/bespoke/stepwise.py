@@ -7,7 +7,7 @@ squared error is |r|^2 + 2 <V^T r, d> + <d, V^T V d>.
 
 from __future__ import annotations
 
-from typing import Callable, Generator, List, NamedTuple, Optional, Sequence
+from typing import Callable, Generator, List, NamedTuple, Optional, Sequence, Union
 
 import numpy as np
 
@@ -56,8 +56,9 @@ class LinearModel(NamedTuple):
     def beside(self, others: Sequence["LinearModel"]) -> "LinearModel":
         """With the groups of others, of the same size."""
         every = [self, *others]
-        return LinearModel(*(np.concatenate([one[k] for one in every]) for k in range(3)),
-                           size=self.size)
+        return LinearModel(np.concatenate([model.squares for model in every]),
+                           np.concatenate([model.products for model in every]),
+                           np.concatenate([model.grams for model in every]), self.size)
 
     def typical_square(self) -> float:
         """The geometric mean of |r|^2."""
@@ -119,8 +120,8 @@ class Wanted(NamedTuple):
     state: np.ndarray
 
 
-def combined(coefficients: Sequence[float], columns: Sequence[np.ndarray]) -> np.ndarray:
-    """sum_j coefficients[j] columns[j], in float64."""
+def combined(coefficients: Union[Sequence[float], np.ndarray], columns: Sequence[np.ndarray]) -> np.ndarray:
+    """The sum of coefficients[j] columns[j] over j, in float64."""
     total = float(coefficients[0]) * columns[0].astype(np.float64, copy=False)
     for factor, column in zip(coefficients[1:], columns[1:]):
         total += float(factor) * column
@@ -130,7 +131,7 @@ def combined(coefficients: Sequence[float], columns: Sequence[np.ndarray]) -> np
 class Step(NamedTuple):
     """What is known when a step is to be solved."""
 
-    index: int
+    number: int
     model: LinearModel
 
 

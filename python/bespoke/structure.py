@@ -100,4 +100,3 @@ def _found(given: Any) -> str:
     if isinstance(given, (tuple, list)):
         return f"{len(given)} values"
     return type(given).__name__
-

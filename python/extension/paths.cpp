@@ -55,15 +55,17 @@ void bind_schedule(py::module_& module) {
       .def_property_readonly("name", [](const Handle& h) { return h.schedule->name(); })
       .def_property_readonly(
           "source_std", [](const Handle& h) { return h.schedule->source_std(); },
-          "Standard deviation of the noise that samples start from.")
+          "The standard deviation of the noise that samples start from.")
       .def("describe", &described, "The name and parameters, as a solver file has them.")
       .def(
-          "alpha", [](const Handle& h, double t) { return h.schedule->alpha(t); }, py::arg("t"))
+          "alpha", [](const Handle& h, double t) { return h.schedule->alpha(t); }, py::arg("t"),
+          "The weight of the data at t.")
       .def(
-          "sigma", [](const Handle& h, double t) { return h.schedule->sigma(t); }, py::arg("t"))
+          "sigma", [](const Handle& h, double t) { return h.schedule->sigma(t); }, py::arg("t"),
+          "The weight of the noise at t.")
       .def(
           "log_snr", [](const Handle& h, double t) { return h.schedule->lambda(t); }, py::arg("t"),
-          "log(alpha / sigma).")
+          "The log-SNR at t, log(alpha / sigma).")
       .def(
           "time_at_log_snr",
           [](const Handle& h, double value) { return h.schedule->time_at_lambda(value); },
@@ -71,7 +73,7 @@ void bind_schedule(py::module_& module) {
       .def(
           "trained_time",
           [](const Handle& h, double t) { return h.schedule->trained_time(t).value; }, py::arg("t"),
-          "The time on the whole path, which networks count, of one on a part of it.")
+          "The time on the whole path, which networks count, of a time on a part of it.")
       .def("__eq__",
            [](const Handle& left, const py::object& right) {
              return py::isinstance<Handle>(right) &&

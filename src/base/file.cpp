@@ -91,17 +91,17 @@ class Descriptor {
 // for.
 class Patience {
  public:
-  explicit Patience(std::string told) : told_(std::move(told)) {}
+  explicit Patience(std::string message) : message_(std::move(message)) {}
 
   void wait() {
     throw_if_interrupted();
     constexpr int kOften = 20, kToldAfter = 50;  // a second
-    if (++waits_ == kToldAfter) say("bespoke: {}", told_);
+    if (++waits_ == kToldAfter) say("bespoke: {}", message_);
     std::this_thread::sleep_for(std::chrono::milliseconds(kOften));
   }
 
  private:
-  std::string told_;
+  std::string message_;
   int waits_ = 0;
 };
 

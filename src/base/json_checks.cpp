@@ -51,7 +51,8 @@ std::string place_of(size_t byte, const std::string& text) {
                      start == std::string::npos ? end + 1 : end - start);
 }
 
-// Of two values under one key a reader would take the one and a person see the other.
+// Refuses repeated keys: of two values under one, a program would take the one and a person see the
+// other.
 class RefuseRepeatedKeys {
  public:
   RefuseRepeatedKeys(const std::string& source, const std::string& hint)
@@ -111,11 +112,11 @@ void check_keys(const json& object, const std::vector<std::string>& needed,
   for (const auto& key : needed) {
     require(object.contains(key), where, fmt::format("key \"{}\" is missing", key));
   }
-  std::vector<std::string> known = needed;
-  known.insert(known.end(), optional.begin(), optional.end());
+  std::vector<std::string> keys = needed;
+  keys.insert(keys.end(), optional.begin(), optional.end());
   for (const auto& item : object.items()) {
-    const bool found = std::find(known.begin(), known.end(), item.key()) != known.end();
-    require(found, where, unknown_name("key", item.key(), known));
+    const bool is_known = std::find(keys.begin(), keys.end(), item.key()) != keys.end();
+    require(is_known, where, unknown_name("key", item.key(), keys));
   }
 }
 
@@ -127,10 +128,10 @@ double number(const json& value, const std::string& where) {
 int64_t whole_number(const json& value, const std::string& where, int64_t least, int64_t most) {
   require(value.is_number_integer(), where,
           fmt::format("must be a whole number, found {}", brief(value)));
-  const auto whole = value.get<int64_t>();
-  require(whole >= least && whole <= most, where,
-          fmt::format("is {}, it must be from {} to {}", whole, least, most));
-  return whole;
+  const auto integer = value.get<int64_t>();
+  require(integer >= least && integer <= most, where,
+          fmt::format("is {}, it must be from {} to {}", integer, least, most));
+  return integer;
 }
 
 std::string text_value(const json& value, const std::string& where) {
@@ -151,9 +152,9 @@ std::vector<double> number_list(const json& value, const std::string& where, siz
 
 size_t choice(const std::vector<std::string>& names, const std::string& name,
               const std::string& what, const std::string& where) {
-  const auto found = std::find(names.begin(), names.end(), name);
-  require(found != names.end(), where, unknown_name(what, name, names));
-  return static_cast<size_t>(found - names.begin());
+  const auto place = std::find(names.begin(), names.end(), name);
+  require(place != names.end(), where, unknown_name(what, name, names));
+  return static_cast<size_t>(place - names.begin());
 }
 
 }  // namespace bespoke::detail

@@ -25,9 +25,9 @@ void on_signal(int signal) {
 }
 
 std::string duration(double seconds) {
-  const int64_t whole = std::llround(seconds);
-  return whole < 60 ? fmt::format("{} s", whole)
-                    : fmt::format("{}:{:02} min", whole / 60, whole % 60);
+  const int64_t rounded = std::llround(seconds);
+  return rounded < 60 ? fmt::format("{} s", rounded)
+                      : fmt::format("{}:{:02} min", rounded / 60, rounded % 60);
 }
 
 }  // namespace

@@ -54,10 +54,10 @@ std::string sha256(const std::string& content) {
   State state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                  0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   const auto* data = reinterpret_cast<const unsigned char*>(content.data());
-  const size_t whole = content.size() / 64 * 64;
-  for (size_t i = 0; i < whole; i += 64) absorb(state, data + i);
+  const size_t blocks_size = content.size() / 64 * 64;
+  for (size_t i = 0; i < blocks_size; i += 64) absorb(state, data + i);
   // The tail: a one bit, zeros, and the length in bits in the last eight bytes.
-  std::string tail = content.substr(whole) + '\x80';
+  std::string tail = content.substr(blocks_size) + '\x80';
   tail.resize(tail.size() <= 56 ? 64 : 128, '\0');
   const uint64_t bits = uint64_t{content.size()} * 8;
   for (size_t i = 0; i < 8; ++i) tail[tail.size() - 1 - i] = static_cast<char>(bits >> (8 * i));

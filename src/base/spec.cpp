@@ -22,24 +22,25 @@ Spec Spec::parse(const std::string& text) {
 }
 
 double Spec::number(const std::string& key, double fallback) const {
-  const auto found = options.find(key);
-  return found == options.end() ? fallback : parse_number(found->second, name + ":" + key);
+  const auto option = options.find(key);
+  return option == options.end() ? fallback : parse_number(option->second, name + ":" + key);
 }
 
 int64_t Spec::integer(const std::string& key, int64_t fallback) const {
-  const auto found = options.find(key);
-  return found == options.end() ? fallback : parse_integer(found->second, name + ":" + key);
+  const auto option = options.find(key);
+  return option == options.end() ? fallback : parse_integer(option->second, name + ":" + key);
 }
 
-void Spec::allow_only(const std::vector<std::string>& known) const {
+void Spec::allow_only(const std::vector<std::string>& names) const {
   if (!positional.empty()) {
     throw usage_error("'{}' takes options written KEY=VALUE, found '{}'", name, positional.front());
   }
   for (const auto& [key, value] : options) {
-    bool found = false;
-    for (const auto& candidate : known) found = found || candidate == key;
-    if (!found && known.empty()) throw usage_error("'{}' takes no options, found '{}'", name, key);
-    if (!found) throw Error(ErrorKind::usage, unknown_name("option of " + name, key, known));
+    bool is_known = false;
+    for (const auto& candidate : names) is_known = is_known || candidate == key;
+    if (!is_known && names.empty())
+      throw usage_error("'{}' takes no options, found '{}'", name, key);
+    if (!is_known) throw Error(ErrorKind::usage, unknown_name("option of " + name, key, names));
   }
 }
 

@@ -21,9 +21,9 @@ const std::vector<std::string>& table_format_names() {
 
 TableFormat parse_table_format(const std::string& name) {
   const auto& names = table_format_names();
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end()) throw Error(ErrorKind::usage, unknown_name("format", name, names));
-  return static_cast<TableFormat>(found - names.begin());
+  const auto place = std::find(names.begin(), names.end(), name);
+  if (place == names.end()) throw Error(ErrorKind::usage, unknown_name("format", name, names));
+  return static_cast<TableFormat>(place - names.begin());
 }
 
 void Table::add_row(std::vector<nlohmann::json> cells) {

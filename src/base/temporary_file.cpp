@@ -63,9 +63,9 @@ void remove_if_abandoned(const fs::path& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (descriptor < 0) return;
   struct stat status;
-  const bool own =
+  const bool is_mine =
       ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == ::geteuid();
-  if (own && lock_at_once(descriptor, false) && is_named(descriptor, path)) {
+  if (is_mine && lock_at_once(descriptor, false) && is_named(descriptor, path)) {
     ::unlink(path.c_str());
   }
   ::close(descriptor);

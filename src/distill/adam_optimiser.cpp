@@ -1,7 +1,7 @@
 #include <utility>
 
-#include "bespoke/distill/optimiser.h"
 #include "bespoke/distill/sample_choice.h"
+#include "optimiser.h"
 
 namespace bespoke {
 

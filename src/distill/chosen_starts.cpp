@@ -45,8 +45,9 @@ class StartChoice {
   const Schedule& schedule() const { return *options_.field.schedule; }
 
   NamedSolver resolved(const std::string& name) const {
-    const std::string told = training_.coordinates() ? name + "@" + schedule().name() : name;
-    return {told, resolve_solver(SolverName::parse(name), family_.nfe(), options_.field).at()};
+    const std::string shown_name = training_.coordinates() ? name + "@" + schedule().name() : name;
+    return {shown_name,
+            resolve_solver(SolverName::parse(name), family_.nfe(), options_.field).at()};
   }
 
   // The published recipe starts from these.
@@ -98,7 +99,8 @@ class StartChoice {
 
   static constexpr int64_t kTriedOn = 8;  // samples: enough to tell good from bad
 
-  // As the family has it; none where the family does not hold it.
+  // The solver of the family that is nearest to a candidate; none where the family does not hold
+  // it.
   std::optional<NamedSolver> held(NamedSolver candidate) const {
     if (family_.is_bns()) return candidate;
     try {
@@ -112,7 +114,7 @@ class StartChoice {
 
   std::optional<NamedSolver> nearest_on(const std::string& grid) const {
     std::vector<std::string> names = start_candidates(grid, family_.nfe());
-    // Of these a family of solvers without history holds none.
+    // A family of solvers without history holds none of these.
     if (!family_.is_bns()) names.push_back("euler/" + grid);
     std::vector<NamedSolver> candidates;
     for (const auto& name : names) {

@@ -60,7 +60,7 @@ class Refitted {
         smoothing_(smoothing),
         refits_(samples.is_linear() && !family.last_step().empty()) {}
 
-  // Of the solver of theta, whose runs these are; theta gets the refitted last step.
+  // The loss of the solver of theta, whose runs these are; theta gets the refitted last step.
   double measure(const Runs& runs, std::vector<double>& theta) {
     return refits_ ? refit(runs, theta) : plain(runs);
   }
@@ -130,19 +130,19 @@ bool moves(const Matrix& jacobian, size_t coefficient) {
 
 }  // namespace
 
-bool is_dear(int nfe) {
+bool is_costly(int nfe) {
   constexpr int kMany = 14;
   return nfe > kMany;
 }
 
 int64_t judges_for(const DirectOptions& options, int nfe) {
   if (options.judges > 0) return options.judges;
-  return is_dear(nfe) ? 8 : 16;
+  return is_costly(nfe) ? 8 : 16;
 }
 
 int attempts_for(const DirectOptions& options, int nfe) {
   if (options.attempts > 0) return options.attempts;
-  return is_dear(nfe) ? 3 : 5;
+  return is_costly(nfe) ? 3 : 5;
 }
 
 double far_time_difference(int nfe) {
@@ -306,10 +306,10 @@ class Iteration {
 
   // What the batch and the samples remembered say. Those on which the solver is not finite are
   // forgotten.
-  std::vector<Evidence> evidence(const Remembered& here) {
+  std::vector<Evidence> evidence(const Remembered& current) {
     std::vector<Remembered> others = std::move(state_.memory);
     state_.memory.clear();
-    std::vector<Evidence> all = {{here.columns->model, indices_at(here.theta), 1}};
+    std::vector<Evidence> all = {{current.columns->model, indices_at(current.theta), 1}};
     for (size_t k = 0; k < others.size(); ++k) {
       if (!memory_runs_[k]) continue;
       LinearModel model = samples_.against(*others[k].columns, *memory_runs_[k]);
@@ -345,8 +345,8 @@ class Iteration {
     theta = best.loss < standing ? best.theta : unmoved;
   }
 
-  void remember(Remembered here) {
-    state_.memory.push_back(std::move(here));
+  void remember(Remembered latest) {
+    state_.memory.push_back(std::move(latest));
     auto& memory = state_.memory;
     int64_t samples = 0;
     for (const Remembered& entry : memory) samples += static_cast<int64_t>(entry.samples.size());
@@ -399,7 +399,7 @@ class Iteration {
   DirectOptions options_;
   DirectState& state_;
   Counts* counts_;
-  // Of theta, on the batch, the judges and each set of samples remembered.
+  // Runs of the solver of theta on the batch, the judges and each set of samples remembered.
   std::optional<Runs> batch_runs_, judge_runs_;
   std::vector<std::optional<Runs>> memory_runs_;
 };
@@ -413,10 +413,10 @@ double direct_iteration(const Samples& samples, const Family& family, const Dire
   iteration.begin(batch, theta);
   iteration.recall(batch);
   iteration.run(batch, judges, theta);
-  Remembered here = iteration.linearise(batch, theta);
-  const double before = here.loss;
-  iteration.move(iteration.evidence(here), judges, theta);
-  iteration.remember(std::move(here));
+  Remembered current = iteration.linearise(batch, theta);
+  const double before = current.loss;
+  iteration.move(iteration.evidence(current), judges, theta);
+  iteration.remember(std::move(current));
   return before;
 }
 

@@ -2,8 +2,8 @@
 #include <cmath>
 #include <utility>
 
-#include "bespoke/distill/optimiser.h"
 #include "bespoke/distill/sample_choice.h"
+#include "optimiser.h"
 
 namespace bespoke {
 
@@ -47,7 +47,7 @@ class DirectOptimiser : public Optimiser {
     const double needed = kNumbersPerParameter * static_cast<double>(family_->parameter_count()) /
                           samples_.sample_size();
     const int64_t least = std::max(kFewest, static_cast<int64_t>(std::ceil(needed)));
-    const int64_t most = std::max(least, is_dear(family_->nfe()) ? kMostWhereDear : kMost);
+    const int64_t most = std::max(least, is_costly(family_->nfe()) ? kMostWhereDear : kMost);
     const int64_t now = std::max(least, start.direct.batch);
     return std::min(gained_nothing(start) ? 2 * now : now, most);
   }
@@ -55,7 +55,7 @@ class DirectOptimiser : public Optimiser {
   int64_t validation_interval() const override { return 1; }
 
  private:
-  // By the last measurements.
+  // Whether the last measurements were no gain.
   static bool gained_nothing(const StartState& start) {
     return start.iteration > 0 && start.stale > 0;
   }
@@ -65,10 +65,10 @@ class DirectOptimiser : public Optimiser {
 
   int64_t other_judges() const { return judges_for(options_, family_->nfe()); }
 
-  // Of one run of a solver, a sample.
+  // The calls of one run of a solver, per sample.
   int64_t calls() const { return family_->shape().calls(); }
 
-  // Of an iteration on so many samples, without those remembered and the judges.
+  // The calls of an iteration on so many samples, without those remembered and the judges.
   int64_t jacobian_cost(int64_t batch) const {
     return std::min(samples_.count(), batch) * calls_of_jacobian(family_->shape());
   }

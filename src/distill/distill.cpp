@@ -9,11 +9,11 @@
 #include "bespoke/base/error.h"
 #include "bespoke/base/mean.h"
 #include "bespoke/base/text.h"
-#include "bespoke/distill/budget.h"
-#include "bespoke/distill/optimiser.h"
-#include "bespoke/distill/patience.h"
 #include "bespoke/solver/translation.h"
+#include "budget.h"
 #include "chosen_starts.h"
+#include "optimiser.h"
+#include "patience.h"
 
 namespace bespoke {
 
@@ -21,7 +21,7 @@ using namespace detail;
 
 namespace {
 
-// Of a start that diverges before its first iteration.
+// The PSNR that stands for a start which diverges before its first iteration.
 constexpr double kWorstPsnr = -1000;
 
 // The loop, over the state that can be stored between any two of its iterations.
@@ -149,26 +149,26 @@ class Distillation {
   // more once the likely times were tried.
   DistillOptions with_limited_fits(size_t finalists) const {
     constexpr int64_t kPart = 8, kLikely = 3, kFew = 12;
-    DistillOptions own = options_;
+    DistillOptions limited = options_;
     // Samples that a fit leaves out would have to be measured on, for as much as it costs.
-    if (!holds_out()) own.fit.samples = std::max(own.fit.samples, training_.trajectories());
+    if (!holds_out()) limited.fit.samples = std::max(limited.fit.samples, training_.trajectories());
     std::optional<int64_t> left = left_for_iteration();
-    if (!left) return own;
+    if (!left) return limited;
     if (finalists > 1) *left -= static_cast<int64_t>(finalists) * measuring_calls();
     if (measures_itself()) *left += measuring_calls();
     const int64_t iteration =
         direct_optimiser(training_, family_, options_.direct)->least_cost(StartState()) +
         measuring_calls();
     const int64_t one =
-        family_->shape().calls() * std::min(own.fit.samples, training_.trajectories());
+        family_->shape().calls() * std::min(limited.fit.samples, training_.trajectories());
     const bool iterates = options_.method != Method::fit && one + iteration <= *left;
     const int64_t share =
         iterates ? std::clamp(std::max(*left / kPart, kLikely * one), one, *left - iteration)
                  : *left;
-    own.fit.most_forwards = std::max<int64_t>(1, share);
+    limited.fit.most_forwards = std::max<int64_t>(1, share);
     // With calls for more, moved ranges get anywhere from any of them.
-    own.fit.begins_with_likely_ranges |= share < kFew * one;
-    return own;
+    limited.fit.begins_with_likely_ranges |= share < kFew * one;
+    return limited;
   }
 
   void check_measurement() const {
@@ -317,7 +317,7 @@ class Distillation {
 
   bool holds_out() const { return &validation_ != &training_; }
 
-  // Of the measurement at the end.
+  // The calls of the measurement at the end.
   int64_t closing_calls() const {
     return holds_out() ? family_->shape().calls() * training_.count() : 0;
   }
@@ -338,7 +338,7 @@ class Distillation {
     return !left || optimiser_->least_cost(start) <= *left;
   }
 
-  // On the validation samples.
+  // What was measured on the validation samples.
   struct Measurement {
     double psnr, error;
   };
@@ -427,7 +427,7 @@ class Distillation {
 // the run whose state this is.
 DistillOptions with_shape(const Samples& training, const Samples& validation,
                           const DistillOptions& options, DistillState& state) {
-  DistillOptions own = options;
+  DistillOptions completed = options;
   if (state.starts.empty()) {
     if (training.trajectories() == 0) {
       throw bad_input(
@@ -443,25 +443,25 @@ DistillOptions with_shape(const Samples& training, const Samples& validation,
     const std::optional<int64_t> left = budget.left(state, measuring);
     const GuidedSearchOptions search = {fit_search_options(options), options.constraints,
                                         left ? std::max<int64_t>(1, *left / 2) : 0};
-    const GuidedFit found = search_guided_fit(training, validation, *options.field.schedule,
-                                              guided_shapes(options.network_calls, options.nfe),
-                                              search, &state.screening, report);
-    own.family = found.family;
-    own.starts = {found.start};
+    const GuidedFit fit = search_guided_fit(training, validation, *options.field.schedule,
+                                            guided_shapes(options.network_calls, options.nfe),
+                                            search, &state.screening, report);
+    completed.family = fit.family;
+    completed.starts = {fit.start};
   } else {
-    own.family =
+    completed.family =
         bns_family(guided_shapes(options.network_calls, state.nfe).front(), options.constraints);
   }
-  own.nfe = own.family->nfe();
-  return own;
+  completed.nfe = completed.family->nfe();
+  return completed;
 }
 
 // The options where solvers are told in other coordinates than the model's own.
-DistillOptions told_in(const CoordinatesPtr& coordinates, DistillOptions options) {
+DistillOptions in_coordinates(const CoordinatesPtr& coordinates, DistillOptions options) {
   options.field.schedule = coordinates->canonical;
   options.constraints.coordinates = coordinates;
   if (!options.family) options.family = bns_family(options.nfe);
-  options.family = options.family->told_in(coordinates);
+  options.family = options.family->in_coordinates(coordinates);
   for (NamedSolver& start : options.starts) start.solver = to_canonical(start.solver, *coordinates);
   return options;
 }
@@ -473,11 +473,11 @@ DistillSummary distill(const Samples& training, const Samples& validation,
                        const LossGradients* gradients) {
   options.validate();
   const CoordinatesPtr& coordinates = training.coordinates();
-  DistillOptions own = coordinates ? told_in(coordinates, options) : options;
-  if (options.network_calls != 0) own = with_shape(training, validation, own, state);
+  DistillOptions translated = coordinates ? in_coordinates(coordinates, options) : options;
+  if (options.network_calls != 0) translated = with_shape(training, validation, translated, state);
   DistillSummary summary =
-      Distillation(training, validation, gradients, own, std::move(state)).run();
-  if (coordinates) summary.solver = own.family->in_own_coordinates(summary.solver);
+      Distillation(training, validation, gradients, translated, std::move(state)).run();
+  if (coordinates) summary.solver = translated.family->in_own_coordinates(summary.solver);
   return summary;
 }
 

@@ -26,15 +26,15 @@ std::vector<size_t> column_indices(const std::vector<Change>& changes, const Sol
   return indices;
 }
 
-void add(LinearModelSlope& whole, const LinearModelSlope& slope, const std::vector<size_t>& indices,
+void add(LinearModelSlope& sum, const LinearModelSlope& slope, const std::vector<size_t>& indices,
          double weight) {
-  std::vector<double> shares(whole.gradient.size(), 0);
+  std::vector<double> shares(sum.gradient.size(), 0);
   for (const size_t index : indices) shares[index] += 1;
   for (size_t i = 0; i < indices.size(); ++i) {
     const double share = weight / shares[indices[i]];
-    whole.gradient[indices[i]] += share * slope.gradient[i];
+    sum.gradient[indices[i]] += share * slope.gradient[i];
     for (size_t j = 0; j < indices.size(); ++j) {
-      whole.curvature(indices[i], indices[j]) += share / shares[indices[j]] * slope.curvature(i, j);
+      sum.curvature(indices[i], indices[j]) += share / shares[indices[j]] * slope.curvature(i, j);
     }
   }
 }

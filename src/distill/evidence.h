@@ -22,7 +22,7 @@ struct Evidence {
 };
 
 // Adds a slope to one in all coefficients; columns of one number are averaged.
-void add(LinearModelSlope& whole, const LinearModelSlope& slope, const std::vector<size_t>& indices,
+void add(LinearModelSlope& sum, const LinearModelSlope& slope, const std::vector<size_t>& indices,
          double weight);
 
 }  // namespace bespoke::detail

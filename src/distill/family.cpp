@@ -104,8 +104,8 @@ template <class Map>
 class MappedFamily : public Family {
  public:
   explicit MappedFamily(Map map) : map_(std::move(map)) {}
-  FamilyPtr told_in(const CoordinatesPtr& coordinates) const override {
-    return std::make_shared<MappedFamily>(map_.told_in(coordinates));
+  FamilyPtr in_coordinates(const CoordinatesPtr& coordinates) const override {
+    return std::make_shared<MappedFamily>(map_.in_coordinates(coordinates));
   }
   NsSolver in_own_coordinates(const NsSolver& solver) const override {
     return map_.in_own_coordinates(solver);
@@ -126,14 +126,14 @@ class MappedFamily : public Family {
   std::vector<size_t> rounded_parameters() const override { return map_.rounded_parameters(); }
   std::vector<double> parameters(const NsSolver& solver) const override {
     solver.validate();
-    const SolverShape own = map_.shape();
-    if (solver.nfe() != own.nfe) {
+    const SolverShape shape = map_.shape();
+    if (solver.nfe() != shape.nfe) {
       throw bad_input("a solver of {} evaluations cannot start a family of {}", solver.nfe(),
-                      own.nfe);
+                      shape.nfe);
     }
-    if (!(solver.shape() == own)) {
+    if (!(solver.shape() == shape)) {
       throw bad_input("a solver whose guided steps are [{}] cannot start a family of [{}]",
-                      fmt::join(solver.guided, ", "), fmt::join(own.guided, ", "));
+                      fmt::join(solver.guided, ", "), fmt::join(shape.guided, ", "));
     }
     return map_.parameters(solver);
   }
@@ -196,7 +196,7 @@ struct BnsMap {
     return values;
   }
 
-  BnsMap told_in(const CoordinatesPtr& coordinates) const {
+  BnsMap in_coordinates(const CoordinatesPtr& coordinates) const {
     BnsMap map = *this;
     map.constraints.coordinates = coordinates;
     return map;
@@ -205,10 +205,10 @@ struct BnsMap {
   // What it is held to is exact there, whatever translating rounds.
   NsSolver in_own_coordinates(const NsSolver& solver) const {
     if (!constraints.coordinates) return solver;
-    NsSolver own = to_own(solver, *constraints.coordinates);
-    if (constraints.unit_start_scale) own.start_scale = 1;
-    own.times = rounded_times(constraints.times, own.times);
-    return own;
+    NsSolver native = to_own(solver, *constraints.coordinates);
+    if (constraints.unit_start_scale) native.start_scale = 1;
+    native.times = rounded_times(constraints.times, native.times);
+    return native;
   }
 
   std::vector<double> rounded(const std::vector<double>& times) const {
@@ -216,11 +216,11 @@ struct BnsMap {
     if (!coordinates || constraints.times.is_free()) {
       return rounded_times(constraints.times, times);
     }
-    std::vector<double> own;
-    for (const double time : times) own.push_back(coordinates->own_time(time));
-    own = rounded_times(constraints.times, own);
-    for (double& time : own) time = coordinates->canonical_time(time);
-    return own;
+    std::vector<double> native;
+    for (const double time : times) native.push_back(coordinates->own_time(time));
+    native = rounded_times(constraints.times, native);
+    for (double& time : native) time = coordinates->canonical_time(time);
+    return native;
   }
 
   std::vector<size_t> last_step() const {
@@ -288,7 +288,7 @@ struct HistoryMap {
     return count;
   }
 
-  HistoryMap told_in(const CoordinatesPtr& coordinates) const {
+  HistoryMap in_coordinates(const CoordinatesPtr& coordinates) const {
     HistoryMap map = *this;
     map.constraints.coordinates = coordinates;
     return map;
@@ -331,7 +331,7 @@ struct BstMap {
 
   SolverShape shape() const { return nfe; }
   // A scale-time solver is one in all coordinates.
-  BstMap told_in(const CoordinatesPtr& there) const { return {base, nfe, there}; }
+  BstMap in_coordinates(const CoordinatesPtr& there) const { return {base, nfe, there}; }
   NsSolver in_own_coordinates(const NsSolver& solver) const {
     return coordinates ? to_own(solver, *coordinates) : solver;
   }
@@ -420,13 +420,13 @@ struct OneStep {
 OneStep step_from(const NsSolver& solver, size_t k, size_t i, size_t oldest) {
   const Form<double> from = state_form(solver, k), to = state_form(solver, i + 1);
   // What only x_k knows of: x_0 and the velocities before the oldest.
-  const auto known = static_cast<std::ptrdiff_t>(oldest) + 1;
+  const auto offset = static_cast<std::ptrdiff_t>(oldest) + 1;
   const auto largest =
-      std::max_element(from.begin(), from.begin() + known,
+      std::max_element(from.begin(), from.begin() + offset,
                        [](double left, double right) { return std::abs(left) < std::abs(right); });
   const double ratio = to[static_cast<size_t>(largest - from.begin())] / *largest;
   constexpr double kTolerance = 1e-9;
-  OneStep step = {ratio, {to.begin() + known, to.end()}};
+  OneStep step = {ratio, {to.begin() + offset, to.end()}};
   for (size_t j = 0; j < from.size(); ++j) {
     const double rest = to[j] - ratio * from[j];
     if (j > oldest) {
@@ -512,7 +512,7 @@ class TimesFamily : public Family {
     }
   }
 
-  FamilyPtr told_in(const CoordinatesPtr& coordinates) const override {
+  FamilyPtr in_coordinates(const CoordinatesPtr& coordinates) const override {
     return std::make_shared<TimesFamily>(method_, nfe_, schedule_, coordinates);
   }
   NsSolver in_own_coordinates(const NsSolver& solver) const override {
@@ -531,8 +531,8 @@ class TimesFamily : public Family {
     if (coordinates_) {
       for (double& time : times) time = coordinates_->own_time(time);
     }
-    const NsSolver own = on_times(method_, times, schedule_);
-    return coordinates_ ? to_canonical(own, *coordinates_) : own;
+    const NsSolver native = on_times(method_, times, schedule_);
+    return coordinates_ ? to_canonical(native, *coordinates_) : native;
   }
 
   Matrix jacobian(const std::vector<double>& theta) const override {

@@ -33,7 +33,7 @@ void add_step(NsSolver& solver, const std::vector<double>& coefficients) {
   if (solver.guides_itself()) solver.c.emplace_back(differences, coefficients.end());
 }
 
-// Of each sample.
+// The log error of each sample after a change.
 std::vector<double> log_errors(const LinearModel& all, const std::vector<double>& change) {
   std::vector<double> errors;
   for (const auto& sample : all.samples) {

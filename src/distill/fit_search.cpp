@@ -96,17 +96,17 @@ class Search {
   // So many at most, the best first.
   std::vector<FoundFit> best(size_t most) const {
     if (fits_.empty()) report_none();
-    std::vector<FoundFit> found;
+    std::vector<FoundFit> fits;
     for (const auto& [handicapped, fit] : fits_) {
-      if (found.size() == most) break;
+      if (fits.size() == most) break;
       const bool alone = subset_.size() == 1;
       const double loss = fit.fitted.loss;
-      found.push_back({{fit.name, fit.fitted.solver},
-                       loss,
-                       fit.fitted.log_errors,
-                       alone ? loss : left_out_loss(fit.fitted, fit_.smoothing)});
+      fits.push_back({{fit.name, fit.fitted.solver},
+                      loss,
+                      fit.fitted.log_errors,
+                      alone ? loss : left_out_loss(fit.fitted, fit_.smoothing)});
     }
-    return found;
+    return fits;
   }
 
  private:

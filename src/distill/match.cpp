@@ -227,7 +227,7 @@ class Matching::Problem {
     }
   }
 
-  // Of the objective, in theta.
+  // The slope of the objective in theta.
   Slope slope_at(const std::vector<double>& theta, double floor, Counts* counts) const {
     const NsSolver solver = family_->solver(theta);
     const Matrix family_jacobian = family_->jacobian(theta);

@@ -19,9 +19,9 @@ std::string to_string(Match match) { return kMatchNames[static_cast<size_t>(matc
 
 Match parse_match(const std::string& name) {
   const std::vector<std::string> names(std::begin(kMatchNames), std::end(kMatchNames));
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end()) throw usage_error("{}", unknown_name("match", name, names));
-  return static_cast<Match>(found - names.begin());
+  const auto place = std::find(names.begin(), names.end(), name);
+  if (place == names.end()) throw usage_error("{}", unknown_name("match", name, names));
+  return static_cast<Match>(place - names.begin());
 }
 
 bool MatchOptions::has_statistics(int nfe) const {

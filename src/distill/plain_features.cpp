@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kFilters = 16, kReach = 3, kScales = 3;
 
-// Of zero mean and unit length, always the same.
+// A filter of zero mean and unit length, always the same for an index.
 std::vector<double> random_filter(uint64_t index, int64_t size) {
   constexpr uint64_t kSeed = 54;
   std::vector<double> filter(static_cast<size_t>(size));

@@ -40,7 +40,7 @@ std::vector<LogSnrRange> likely_ranges(int nfe, const Schedule& schedule, double
   const double fewer = std::log2(8.0 / nfe), whole = -std::log(data_deviation / 0.5);
   const double shift = std::copysign(std::max(0.0, std::abs(whole) - kAlike), whole);
   std::vector<LogSnrRange> likely = {{-3.8, 4.0, 0}, {-3.4, 3.4, 0}, {-3.0, 2.8, -0.2}};
-  // Of samples as large as latents are the last one mostly does best.
+  // The last one mostly does best for samples as large as latents are.
   if (data_deviation > kLarge) std::reverse(likely.begin(), likely.end());
   std::vector<LogSnrRange> ranges;
   for (const LogSnrRange& range : likely) {

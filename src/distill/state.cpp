@@ -140,9 +140,9 @@ std::string to_string(Method method) { return kMethodNames[static_cast<size_t>(m
 
 Method parse_method(const std::string& name) {
   const std::vector<std::string> names(std::begin(kMethodNames), std::end(kMethodNames));
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end()) throw usage_error("{}", unknown_name("method", name, names));
-  return static_cast<Method>(found - names.begin());
+  const auto place = std::find(names.begin(), names.end(), name);
+  if (place == names.end()) throw usage_error("{}", unknown_name("method", name, names));
+  return static_cast<Method>(place - names.begin());
 }
 
 std::string to_json_text(const DistillState& state) {

@@ -249,7 +249,7 @@ Matrix rows_of(const Matrix& z, const std::vector<size_t>& groups, size_t group)
   return rows;
 }
 
-// Of statistics from this place on, along each axis.
+// The variances along each axis, from the statistics that begin at this place.
 std::vector<double> variances_at(const std::vector<double>& statistics, size_t begin, size_t size) {
   std::vector<double> variances;
   size_t place = begin + size;
@@ -291,13 +291,13 @@ std::vector<double> Statistics::of(const Matrix& features) const {
   if (sizes_.size() == 1) return statistics_of(z);
   std::vector<double> all;
   for (size_t group = 0; group < sizes_.size(); ++group) {
-    const std::vector<double> own = statistics_of(rows_of(z, groups_, group));
-    all.insert(all.end(), own.begin(), own.end());
+    const std::vector<double> of_group = statistics_of(rows_of(z, groups_, group));
+    all.insert(all.end(), of_group.begin(), of_group.end());
   }
   return all;
 }
 
-std::vector<double> Statistics::weights(const std::vector<double>& found) const {
+std::vector<double> Statistics::weights(const std::vector<double>& statistics) const {
   constexpr double kLeast = 1e-3;  // of the largest variance
   const size_t size = features(), count = statistics_count(size);
   const std::vector<double>& along = space_.variances();
@@ -309,7 +309,7 @@ std::vector<double> Statistics::weights(const std::vector<double>& found) const 
     total += evenness.back() * variance;
   }
   for (size_t group = 0; group < sizes_.size(); ++group) {
-    const std::vector<double> mine = variances_at(found, group * count, size);
+    const std::vector<double> mine = variances_at(statistics, group * count, size);
     const std::vector<double> model = variances_at(wanted_, group * count, size);
     std::vector<double> between;
     for (size_t i = 0; i < size; ++i) {

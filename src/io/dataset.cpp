@@ -179,7 +179,7 @@ struct ImageSize {
   int64_t width = 0;
 };
 
-// Of two as common the smaller.
+// The most common size; of two as common the smaller.
 ImageSize most_common_size(const LoadedSamples& images) {
   std::map<std::pair<int64_t, int64_t>, int64_t> counts;
   for (const LoadedSample& image : images) ++counts[{image.shape[1], image.shape[2]}];

@@ -46,8 +46,8 @@ void check_samples(const torch::Tensor& samples, int64_t sample_rate, const std:
 void check_labels(const torch::Tensor& labels, int64_t count, size_t class_count,
                   const std::string& source) {
   const auto type = labels.scalar_type();
-  const bool whole = type == torch::kLong || type == torch::kInt || type == torch::kByte;
-  if (!whole || labels.dim() != 1 || labels.size(0) != count) {
+  const bool is_integer = type == torch::kLong || type == torch::kInt || type == torch::kByte;
+  if (!is_integer || labels.dim() != 1 || labels.size(0) != count) {
     throw bad_input("{}: labels are int64 of shape [{}], one per sample, found {} of shape {}",
                     source, count, torch::toString(type), labels.sizes().vec());
   }
@@ -61,24 +61,24 @@ void check_labels(const torch::Tensor& labels, int64_t count, size_t class_count
 }
 
 torch::Tensor tensor_called(const TensorFile& file, const char* name, const std::string& source) {
-  const auto found = file.tensors.find(name);
-  if (found == file.tensors.end()) {
+  const auto entry = file.tensors.find(name);
+  if (entry == file.tensors.end()) {
     throw bad_input("{}: has no tensor '{}'; a dataset has 'samples' and 'labels'", source, name);
   }
-  return found->second;
+  return entry->second;
 }
 
 std::vector<std::string> declared_classes(const TensorFile& file, const std::string& source) try {
-  const auto found = file.metadata.find(kClasses);
-  if (found == file.metadata.end()) return {};
-  return try_parse_json(found->second).get<std::vector<std::string>>();
+  const auto entry = file.metadata.find(kClasses);
+  if (entry == file.metadata.end()) return {};
+  return try_parse_json(entry->second).get<std::vector<std::string>>();
 } catch (const nlohmann::json::exception&) {
   throw bad_input("{}: the metadata 'classes' is not a JSON list of names", source);
 }
 
 int64_t declared_rate(const TensorFile& file, const std::string& source) try {
-  const auto found = file.metadata.find(kSampleRate);
-  return found == file.metadata.end() ? 0 : parse_integer(found->second, kSampleRate);
+  const auto entry = file.metadata.find(kSampleRate);
+  return entry == file.metadata.end() ? 0 : parse_integer(entry->second, kSampleRate);
 } catch (const Error& error) {
   throw bad_input("{}: {}", source, error.what());
 }

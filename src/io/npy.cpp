@@ -89,9 +89,9 @@ class HeaderReader {
     const char quote = at_ < text_.size() ? text_[at_] : '\0';
     const size_t end = quote == '\'' || quote == '"' ? text_.find(quote, at_ + 1) : kNone;
     if (end == kNone) throw broken(fmt::format("expected {} in quotes", what));
-    const std::string found = text_.substr(at_ + 1, end - at_ - 1);
+    std::string text = text_.substr(at_ + 1, end - at_ - 1);
     at_ = end + 1;
-    return found;
+    return text;
   }
 
   bool read_truth() {
@@ -136,9 +136,9 @@ class HeaderReader {
 
   bool take(char wanted) {
     skip_spaces();
-    const bool found = at_ < text_.size() && text_[at_] == wanted;
-    if (found) ++at_;
-    return found;
+    const bool is_next = at_ < text_.size() && text_[at_] == wanted;
+    if (is_next) ++at_;
+    return is_next;
   }
 
   // After an item: whether another follows; Python allows a comma after the last one.

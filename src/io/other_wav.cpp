@@ -72,13 +72,13 @@ Handle open_wav(Memory& file, SF_INFO& info, const std::string& source) {
 std::vector<float> read_values(SNDFILE* handle, int channels, const std::string& source) {
   const sf_count_t wanted = kValuesAtOnce / channels;
   std::vector<float> values;
-  sf_count_t found = wanted;
-  while (found == wanted) {
+  sf_count_t frames = wanted;
+  while (frames == wanted) {
     const size_t begin = values.size();
     values.resize(begin + static_cast<size_t>(wanted * channels));
     check_decoded_size(values.size() * sizeof(float), source);
-    found = sf_readf_float(handle, values.data() + begin, wanted);
-    values.resize(begin + static_cast<size_t>(found * channels));
+    frames = sf_readf_float(handle, values.data() + begin, wanted);
+    values.resize(begin + static_cast<size_t>(frames * channels));
   }
   if (sf_error(handle) != SF_ERR_NO_ERROR) {
     throw bad_input("{}: broken WAV file ({}); make the file again", source, sf_strerror(handle));

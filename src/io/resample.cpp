@@ -40,12 +40,12 @@ void resample_row(const float* in, int64_t length, double step, double band, flo
 }  // namespace
 
 torch::Tensor resample(const torch::Tensor& sound, int64_t from, int64_t to) {
-  const torch::Tensor in = sound.to(torch::kCPU, torch::kFloat).contiguous();
+  torch::Tensor in = sound.to(torch::kCPU, torch::kFloat).contiguous();
   if (from == to) return in;
   const int64_t length = in.size(-1), count = (length * to + from - 1) / from;
   std::vector<int64_t> sizes = in.sizes().vec();
   sizes.back() = count;
-  const torch::Tensor out = torch::empty(sizes);
+  torch::Tensor out = torch::empty(sizes);
   const double step = static_cast<double>(from) / static_cast<double>(to);
   const int64_t rows = length == 0 ? 0 : in.numel() / length;
   for (int64_t row = 0; row < rows; ++row) {

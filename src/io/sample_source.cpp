@@ -90,8 +90,8 @@ SampleSource source_of_files(std::vector<FoundFile> files) {
 SampleSource open_folder(const fs::path& folder) {
   std::vector<FoundFile> files;
   for (const std::string& path : list_files(folder)) {
-    const fs::path whole = folder / path;
-    files.push_back({path, whole.string(), [whole] { return read_file(whole); }});
+    const fs::path file = folder / path;
+    files.push_back({path, file.string(), [file] { return read_file(file); }});
   }
   return source_of_files(std::move(files));
 }

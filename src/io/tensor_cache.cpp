@@ -27,8 +27,8 @@ std::string checksum(const TensorCache::Tensors& tensors) {
 std::string key_text(const nlohmann::json& key) { return json_text(key); }
 
 bool says(const TensorFile& file, const std::string& entry, const std::string& value) {
-  const auto found = file.metadata.find(entry);
-  return found != file.metadata.end() && found->second == value;
+  const auto item = file.metadata.find(entry);
+  return item != file.metadata.end() && item->second == value;
 }
 
 }  // namespace

@@ -20,8 +20,8 @@ bool ends_with(const std::string& text, const std::string& suffix) {
 }
 
 torch::Tensor pick(const TensorFile& file, const std::string& path, const std::string& key) {
-  const auto found = file.tensors.find(key);
-  if (found != file.tensors.end()) return found->second;
+  const auto tensor = file.tensors.find(key);
+  if (tensor != file.tensors.end()) return tensor->second;
   std::vector<std::string> names;
   for (const auto& entry : file.tensors) names.push_back(entry.first);
   throw bad_input("{}: has no tensor named '{}'; it holds: {}", path, key, fmt::join(names, ", "));

@@ -39,7 +39,7 @@ torch::Tensor to_frames(const torch::Tensor& audio) {
     throw bad_input("a WAV file holds at most {} values, found {}; write it in parts",
                     kMostBytes / 2, audio.numel());
   }
-  // In place, on a copy: an hour of sound has gigabytes.
+  // All is done in place, on one copy: an hour of sound has gigabytes.
   torch::Tensor values =
       audio.detach().to(torch::kCPU, torch::kDouble, /*non_blocking=*/false, /*copy=*/true);
   values.mul_(32768).round_().clamp_(-32768, 32767).nan_to_num_();
@@ -119,8 +119,8 @@ std::optional<WavFile> decode_pcm(const std::string& bytes) {
     if (name == "data") {
       if (!format) return std::nullopt;
       const size_t there = bytes.size() - place;
-      const bool known = is_known_length(static_cast<uint32_t>(promised));
-      return pcm_sound(bytes, place, known ? std::min(promised, there) : there, *format);
+      const bool has_length = is_known_length(static_cast<uint32_t>(promised));
+      return pcm_sound(bytes, place, has_length ? std::min(promised, there) : there, *format);
     }
     place += promised + promised % 2;
   }

@@ -43,10 +43,10 @@ const char* unpack(zip_file_t* file, zip_uint64_t size, std::string& bytes) {
     const size_t begin = bytes.size();
     const size_t wanted = std::min<zip_uint64_t>(size - begin, kBytesAtOnce);
     bytes.resize(begin + wanted);
-    const zip_int64_t found = zip_fread(file, bytes.data() + begin, wanted);
-    if (found < 0) return zip_file_strerror(file);
-    if (found == 0) return "it ends too early";
-    bytes.resize(begin + static_cast<size_t>(found));
+    const zip_int64_t read = zip_fread(file, bytes.data() + begin, wanted);
+    if (read < 0) return zip_file_strerror(file);
+    if (read == 0) return "it ends too early";
+    bytes.resize(begin + static_cast<size_t>(read));
   }
   // The checksum is compared when the end is met.
   char beyond = 0;
@@ -92,10 +92,10 @@ std::string ZipArchive::read(size_t index) const {
   zip_t* archive = state_->archive.get();
   const zip_uint64_t place = state_->places.at(index);
   zip_stat_t entry;
-  const bool known =
+  const bool has_size =
       zip_stat_index(archive, place, 0, &entry) == 0 && (entry.valid & ZIP_STAT_SIZE) != 0;
-  if (known) check_decoded_size(entry.size, describe(index));
-  const FileHandle file(known ? zip_fopen_index(archive, place, 0) : nullptr);
+  if (has_size) check_decoded_size(entry.size, describe(index));
+  const FileHandle file(has_size ? zip_fopen_index(archive, place, 0) : nullptr);
   std::string bytes;
   const char* problem = file ? unpack(file.get(), entry.size, bytes) : zip_strerror(archive);
   if (problem != nullptr) {

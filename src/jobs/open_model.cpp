@@ -325,7 +325,7 @@ ModelPtr guided(const OpenModel& open, const Conditions& conditions) {
     throw usage_error("--guidance needs a condition that has a null value, e.g. --cond {}={}",
                       guidable->name, guidable->is_tensor() ? "FILE.safetensors" : "0");
   }
-  return guided_model(open.model, open.guidance, near(null, open.device));
+  return guided_model(open.model, open.guidance, conditions_on(null, open.device));
 }
 
 ValueRange value_range(const OpenModel& open, bool decoded) {

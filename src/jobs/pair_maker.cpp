@@ -54,7 +54,7 @@ Pairs make_pairs(const OpenModel& open, PairSource source, const Execution& exec
 }
 
 Pairs intact_pairs(const Pairs& pairs, const std::string& what, const Execution& execution) {
-  SoundPairs intact = leave_out_broken(pairs, what);
+  IntactPairs intact = leave_out_broken(pairs, what);
   for (const int64_t pair : intact.left_out) {
     execution.note(
         fmt::format("{} sample {} left out: the model's own sample is not finite", what, pair));

@@ -35,9 +35,9 @@ torch::Tensor CallGraphs::call(const std::vector<torch::Tensor>& arguments,
     if (recorder_) {
       const Shape shape = shape_of(arguments);
       if (has_to_be_recorded(shape)) record(shape, arguments, call);
-      const auto found = shapes_.find(shape);
-      if (found != shapes_.end() && found->second.recorded) {
-        return found->second.recorded->replay(arguments);
+      const auto entry = shapes_.find(shape);
+      if (entry != shapes_.end() && entry->second.recorded) {
+        return entry->second.recorded->replay(arguments);
       }
     }
   }
@@ -61,7 +61,7 @@ void CallGraphs::record(const Shape& shape, const std::vector<torch::Tensor>& ar
   }
 }
 
-// Of the shapes that are recorded, or of all, keeps those called last.
+// Keeps those called last, of the shapes that are recorded or of all.
 void CallGraphs::forget_oldest(bool recorded, size_t most) {
   const auto counts = [&](const auto& entry) { return !recorded || entry.second.recorded; };
   while (static_cast<size_t>(std::count_if(shapes_.begin(), shapes_.end(), counts)) > most) {

@@ -123,10 +123,10 @@ ErrorMaskCard read_error_mask(const json& given, const std::string& where, const
   }
   mask.inverted = name.rfind(kNot, 0) == 0;
   if (mask.inverted) name = name.substr(sizeof(kNot) - 1);
-  const bool known =
+  const bool is_tensor_condition =
       std::any_of(card.conditions.begin(), card.conditions.end(),
                   [&](const ConditionCard& one) { return one.name == name && one.is_tensor(); });
-  require(known, where,
+  require(is_tensor_condition, where,
           fmt::format("must be a condition that is a tensor, \"not\" and one, or a .safetensors "
                       "file, found \"{}\"",
                       printable(name)));
@@ -146,9 +146,10 @@ void read_error_masks(const json& document, const std::string& source,
   require(given.is_object() && !given.empty(), where,
           "of samples of several parts is an object, {\"PART\": \"CONDITION\"}");
   for (const auto& [name, mask] : given.items()) {
-    const bool known = std::any_of(card.parts.begin(), card.parts.end(),
-                                   [&, part = name](const auto& one) { return one.name == part; });
-    require(known, where, fmt::format("\"{}\" is no part of sample_shape", printable(name)));
+    const bool is_part =
+        std::any_of(card.parts.begin(), card.parts.end(),
+                    [&, part = name](const auto& one) { return one.name == part; });
+    require(is_part, where, fmt::format("\"{}\" is no part of sample_shape", printable(name)));
     card.error_masks[name] = read_error_mask(mask, where + "." + name, card, folder);
   }
 }
@@ -158,13 +159,13 @@ std::vector<ConditionCard> read_conditions(const json& list, const std::string& 
   require(list.is_array(), where, "must be a list");
   std::vector<ConditionCard> cards;
   for (size_t i = 0; i < list.size(); ++i) {
-    const std::string here = fmt::format("{}[{}]", where, i);
-    cards.push_back(read_condition(list[i], here, folder));
-    require(cards[i].name != kGuidanceCondition, here,
+    const std::string place = fmt::format("{}[{}]", where, i);
+    cards.push_back(read_condition(list[i], place, folder));
+    require(cards[i].name != kGuidanceCondition, place,
             fmt::format("\"{}\" is what a sample's guidance is called; choose another name",
                         kGuidanceCondition));
     for (size_t j = 0; j < i; ++j) {
-      require(cards[j].name != cards[i].name, here, "has the name of an earlier condition");
+      require(cards[j].name != cards[i].name, place, "has the name of an earlier condition");
     }
   }
   return cards;
@@ -348,8 +349,8 @@ std::string combination_problem(const ModelCard& card) {
         "that is given sigma has a schedule with alpha > 0, such as edm or vp",
         card.schedule->name());
   }
-  const int64_t own = discrete_levels(*card.schedule);
-  const int64_t steps = own > 0 ? own : card.time.levels;
+  const int64_t schedule_levels = discrete_levels(*card.schedule);
+  const int64_t steps = schedule_levels > 0 ? schedule_levels : card.time.levels;
   if (card.time.levels != 0 && card.time.levels != steps) {
     return fmt::format("time.levels: is {}, the schedule has {} levels", card.time.levels, steps);
   }

@@ -77,30 +77,30 @@ class CardModel : public Model {
     const auto scale = time_function(t, [this](double time) {
       return network_input_scale(card_.input_scaling, *card_.schedule, time);
     });
-    return x * per_sample(sent(scale, x.device(), x.scalar_type()), x.dim());
+    return x * per_sample(copied_to(scale, x.device(), x.scalar_type()), x.dim());
   }
 
   torch::Tensor time_argument(const torch::Tensor& t) const {
     const auto& options = network_->options();
     const torch::Tensor times = time_function(
         t, [this](double time) { return network_time(card_.time, *card_.schedule, time); });
-    if (card_.time.integer) return sent(rounded(times), options.device, torch::kLong);
-    return sent(times, options.device, options.dtype);
+    if (card_.time.integer) return copied_to(rounded(times), options.device, torch::kLong);
+    return copied_to(times, options.device, options.dtype);
   }
 
   torch::Tensor condition_argument(const ConditionCard& condition, const Conditions& given,
                                    int64_t batch) const {
     const auto& options = network_->options();
-    const auto found = given.find(condition.name);
-    if (found == given.end()) {
+    const auto entry = given.find(condition.name);
+    if (entry == given.end()) {
       if (condition.null < 0) {
         throw bad_input("the model needs the condition '{}', none was given", condition.name);
       }
       return torch::full({batch}, condition.null,
                          torch::TensorOptions().device(options.device).dtype(torch::kLong));
     }
-    const bool whole = !condition.is_tensor() || condition.integer;
-    return sent(found->second, options.device, whole ? torch::kLong : options.dtype);
+    const bool is_integer = !condition.is_tensor() || condition.integer;
+    return copied_to(entry->second, options.device, is_integer ? torch::kLong : options.dtype);
   }
 
   ModelCard card_;

@@ -56,7 +56,8 @@ class ClippedModel : public Model {
   double margin_;
 };
 
-// Of each sample, linear between the two nearest values, as NumPy and PyTorch have it: [batch].
+// The quantile of each sample, [batch]: linear between the two nearest values, as NumPy and PyTorch
+// have it.
 torch::Tensor quantile_of(const torch::Tensor& magnitudes, double quantile) {
   const int64_t last = magnitudes.size(1) - 1;
   const double place = quantile * static_cast<double>(last);
@@ -82,8 +83,8 @@ ModelPtr clipped_model(ModelPtr model, const Clip& clip) {
 }
 
 std::optional<ClippedParts> clipped_parts(const ModelPtr& model) {
-  const auto found = std::dynamic_pointer_cast<const ClippedModel>(model);
-  return found ? std::optional<ClippedParts>(found->parts()) : std::optional<ClippedParts>();
+  const auto clipped = std::dynamic_pointer_cast<const ClippedModel>(model);
+  return clipped ? std::optional<ClippedParts>(clipped->parts()) : std::optional<ClippedParts>();
 }
 
 }  // namespace bespoke

@@ -49,14 +49,14 @@ json read_metadata(const std::string& content, const std::string& source) {
     text = metadata_text(content);
   } catch (const std::exception&) {  // LibTorch's, of a file that is no archive or a damaged one
   }
-  const json metadata = try_parse_json(text);
+  json metadata = try_parse_json(text);
   if (metadata.is_object()) return metadata;
   throw bad_input("{} is no AOTInductor package, or a damaged one; {}", source, kMakeOne);
 }
 
 std::string fact(const json& metadata, const char* key, const std::string& source) {
-  const auto found = metadata.find(key);
-  if (found != metadata.end() && found->is_string()) return found->get<std::string>();
+  const auto entry = metadata.find(key);
+  if (entry != metadata.end() && entry->is_string()) return entry->get<std::string>();
   throw bad_input("{} does not say \"{}\" in its metadata; {}", source, key, kMakeOne);
 }
 
@@ -69,7 +69,7 @@ int64_t whole_fact(const json& metadata, const char* key, int64_t least,
   return value;
 }
 
-// As PyTorch calls them.
+// The types under PyTorch's names.
 constexpr std::pair<const char*, torch::ScalarType> kTypes[] = {{"float32", torch::kFloat},
                                                                 {"float64", torch::kDouble},
                                                                 {"bfloat16", torch::kBFloat16},

@@ -53,7 +53,7 @@ torch::Tensor apply_affine(const torch::Tensor& state, const torch::Tensor& outp
     return result;
   }
   const auto factor = [&x](const torch::Tensor& values) {
-    return per_sample(sent(values, x.device(), x.scalar_type()), x.dim());
+    return per_sample(copied_to(values, x.device(), x.scalar_type()), x.dim());
   };
   return factor(state) * x + factor(output) * f.to(x.scalar_type());
 }
@@ -78,7 +78,7 @@ torch::Tensor VelocityField::weight(const torch::Tensor& safe, Jet Affine<Jet>::
 torch::Tensor VelocityField::velocity(const torch::Tensor& x, const torch::Tensor& t,
                                       const Conditions& conditions) const {
   const torch::Tensor safe = safe_times(t);
-  const torch::Tensor output = model_->predict(x, safe, conditions);
+  torch::Tensor output = model_->predict(x, safe, conditions);
   if (model_->prediction() == Prediction::velocity) return output;
   return apply_affine(weight(safe, &Affine<Jet>::state), weight(safe, &Affine<Jet>::output), x,
                       output);
@@ -116,7 +116,7 @@ torch::Tensor RescheduledField::of_calls(
 
 torch::Tensor RescheduledField::own_states(const torch::Tensor& x, const torch::Tensor& r) const {
   const auto scale = of_calls(r, [](const ModelCall& call) { return call.scale; });
-  return per_sample(sent(scale, x.device(), x.scalar_type()), x.dim()) * x;
+  return per_sample(copied_to(scale, x.device(), x.scalar_type()), x.dim()) * x;
 }
 
 torch::Tensor RescheduledField::velocity(const torch::Tensor& x, const torch::Tensor& r,

@@ -17,7 +17,7 @@ namespace {
 
 torch::Tensor chosen_rows(const torch::Tensor& values, const torch::Tensor& active) {
   if (active.numel() == values.size(0)) return values;
-  return values.index_select(0, sent(active, values.device(), torch::kLong));
+  return values.index_select(0, copied_to(active, values.device(), torch::kLong));
 }
 
 // The times of all samples, then those of the active ones; one time for all stays one.
@@ -40,14 +40,14 @@ class GuidedModel : public Model {
     require_conditions(conditions);
     const torch::Tensor w = weights(t, conditions);
     const torch::Tensor active = w.detach().ne(0).nonzero().reshape({-1});
-    const Conditions own = of_the_model(conditions);
-    if (active.numel() == 0) return model_->predict(x, t, own);
-    const auto [guided, unguided] = both_halves(x, t, own, active);
+    const Conditions model_conditions = of_the_model(conditions);
+    if (active.numel() == 0) return model_->predict(x, t, model_conditions);
+    const auto [guided, unguided] = both_halves(x, t, model_conditions, active);
     const auto chosen = active.numel() == x.size(0) ? w : w.index_select(0, active);
     const auto factor =
-        per_sample(sent(chosen, guided.device(), guided.scalar_type()), guided.dim());
+        per_sample(copied_to(chosen, guided.device(), guided.scalar_type()), guided.dim());
     if (active.numel() == x.size(0)) return guided + factor * (guided - unguided);
-    const auto device_index = sent(active, x.device(), torch::kLong);
+    const auto device_index = copied_to(active, x.device(), torch::kLong);
     const auto change = factor * (guided.index_select(0, device_index) - unguided);
     return guided.index_add(0, device_index, change);
   }
@@ -55,9 +55,9 @@ class GuidedModel : public Model {
   GuidanceParts predict_parts(const torch::Tensor& x, const torch::Tensor& t,
                               const Conditions& conditions, bool with_difference) const override {
     require_conditions(conditions);
-    const Conditions own = of_the_model(conditions);
-    if (!with_difference) return {model_->predict(x, t, own), {}};
-    const auto [guided, unguided] = both_halves(x, t, own, torch::arange(x.size(0)));
+    const Conditions model_conditions = of_the_model(conditions);
+    if (!with_difference) return {model_->predict(x, t, model_conditions), {}};
+    const auto [guided, unguided] = both_halves(x, t, model_conditions, torch::arange(x.size(0)));
     return {guided, guided - unguided};
   }
 
@@ -80,14 +80,14 @@ class GuidedModel : public Model {
 
   // [batch], on the CPU.
   torch::Tensor weights(const torch::Tensor& t, const Conditions& conditions) const {
-    const torch::Tensor w = time_function(t, [this](double time) { return weight_.at(time); });
+    torch::Tensor w = time_function(t, [this](double time) { return weight_.at(time); });
     if (!weight_.range) return w;
-    const auto found = conditions.find(kGuidanceCondition);
-    if (found == conditions.end()) {
+    const auto entry = conditions.find(kGuidanceCondition);
+    if (entry == conditions.end()) {
       throw bad_input("guidance over a range needs each sample's own weight, the condition '{}'",
                       kGuidanceCondition);
     }
-    return w * found->second.to(torch::kCPU, torch::kDouble);
+    return w * entry->second.to(torch::kCPU, torch::kDouble);
   }
 
   Conditions of_the_model(Conditions conditions) const {
@@ -98,10 +98,12 @@ class GuidedModel : public Model {
   // The predictions of all samples, and those of the active ones without their condition, float32
   // or wider.
   std::pair<torch::Tensor, torch::Tensor> both_halves(const torch::Tensor& x,
-                                                      const torch::Tensor& t, const Conditions& own,
+                                                      const torch::Tensor& t,
+                                                      const Conditions& model_conditions,
                                                       const torch::Tensor& active) const {
-    const auto output = model_->predict(torch::cat({x, chosen_rows(x, active)}),
-                                        with_chosen_times(t, active), with_null_half(own, active));
+    const auto output =
+        model_->predict(torch::cat({x, chosen_rows(x, active)}), with_chosen_times(t, active),
+                        with_null_half(model_conditions, active));
     const auto wide = output.element_size() < 4 ? output.to(torch::kFloat) : output;
     return {wide.slice(0, 0, x.size(0)), wide.slice(0, x.size(0))};
   }
@@ -113,7 +115,7 @@ class GuidedModel : public Model {
       const auto null = null_conditions_.find(name);
       auto half = chosen_rows(value, active);
       if (null != null_conditions_.end()) {
-        half = sent(null->second, value.device(), value.scalar_type()).expand_as(half);
+        half = copied_to(null->second, value.device(), value.scalar_type()).expand_as(half);
       }
       both[name] = torch::cat({value, half});
     }
@@ -127,7 +129,7 @@ class GuidedModel : public Model {
 
 }  // namespace
 
-Conditions near(const Conditions& conditions, torch::Device device) {
+Conditions conditions_on(const Conditions& conditions, torch::Device device) {
   Conditions moved;
   for (const auto& [name, values] : conditions) {
     moved[name] = name == kGuidanceCondition ? values : values.to(device);

@@ -26,7 +26,7 @@ std::string describe_result(const torch::IValue& result) {
                      torch::toString(tensor.scalar_type()), fmt::join(tensor.sizes(), "x"));
 }
 
-// Of a tuple or a list; nothing of all else.
+// The values of a tuple or a list; none of all else.
 std::vector<torch::IValue> values_in(const torch::IValue& result) {
   if (result.isTuple()) return result.toTuple()->elements().vec();
   std::vector<torch::IValue> values;
@@ -203,22 +203,22 @@ torch::Tensor LoadedNetwork::with_shape(const torch::IValue& result, const torch
 
 torch::Tensor LoadedNetwork::with_parts(const torch::IValue& result, int64_t batch,
                                         const std::vector<SamplePart>& parts) const {
-  const std::vector<torch::IValue> found = values_in(result);
+  const std::vector<torch::IValue> values = values_in(result);
   std::vector<torch::Tensor> tensors;
-  for (size_t i = 0; i < parts.size() && found.size() == parts.size(); ++i) {
+  for (size_t i = 0; i < parts.size() && values.size() == parts.size(); ++i) {
     std::vector<int64_t> expected = {batch};
     expected.insert(expected.end(), parts[i].shape.begin(), parts[i].shape.end());
-    if (!is_usable(found[i]) || found[i].toTensor().sizes() != torch::IntArrayRef(expected)) {
-      throw bad_input("{} returned {} as {}, the card says {}", source_, describe_result(found[i]),
+    if (!is_usable(values[i]) || values[i].toTensor().sizes() != torch::IntArrayRef(expected)) {
+      throw bad_input("{} returned {} as {}, the card says {}", source_, describe_result(values[i]),
                       parts[i].name, fmt::join(expected, "x"));
     }
-    tensors.push_back(found[i].toTensor());
+    tensors.push_back(values[i].toTensor());
   }
   if (tensors.size() == parts.size()) return joined_parts(tensors);
-  throw bad_input("{} returned {}; it must return a tuple of {} tensors, the parts of a sample",
-                  source_,
-                  found.empty() ? describe_result(result) : fmt::format("{} values", found.size()),
-                  parts.size());
+  throw bad_input(
+      "{} returned {}; it must return a tuple of {} tensors, the parts of a sample", source_,
+      values.empty() ? describe_result(result) : fmt::format("{} values", values.size()),
+      parts.size());
 }
 
 void LoadedNetwork::require_usable(const torch::IValue& result) const {

@@ -311,9 +311,9 @@ class MixtureModel : public Model {
  private:
   torch::Tensor labels(const Conditions& conditions, int64_t batch) const {
     const int64_t null_class = definition_->components.class_count;
-    const auto found = conditions.find("class");
-    if (found == conditions.end()) return torch::full({batch}, null_class, torch::kLong);
-    torch::Tensor labels = found->second.to(torch::kCPU, torch::kLong).contiguous();
+    const auto entry = conditions.find("class");
+    if (entry == conditions.end()) return torch::full({batch}, null_class, torch::kLong);
+    torch::Tensor labels = entry->second.to(torch::kCPU, torch::kLong).contiguous();
     if (labels.numel() != batch) {
       throw bad_input("{} classes were given for {} samples", labels.numel(), batch);
     }

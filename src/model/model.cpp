@@ -54,7 +54,7 @@ torch::Tensor starting_noise(const Model& model, uint64_t seed, uint64_t first, 
 Conditions select(const Conditions& conditions, const torch::Tensor& index) {
   Conditions selected;
   for (const auto& [name, values] : conditions) {
-    selected[name] = values.index_select(0, sent(index, values.device(), torch::kLong));
+    selected[name] = values.index_select(0, copied_to(index, values.device(), torch::kLong));
   }
   return selected;
 }

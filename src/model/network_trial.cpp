@@ -54,7 +54,7 @@ double try_network(const Model& model, const ModelCard& card, torch::Device devi
   const auto state = model.dtype() == torch::kDouble ? torch::kDouble : torch::kFloat;
   const torch::Tensor x = drawn(kCount, card.sample_shape).to(device, state);
   const torch::Tensor t = torch::full({1}, 0.5, torch::kDouble).expand({kCount});
-  return batch_difference(model, x, t, near(made_up_conditions(card, kCount), device));
+  return batch_difference(model, x, t, conditions_on(made_up_conditions(card, kCount), device));
 }
 
 }  // namespace bespoke

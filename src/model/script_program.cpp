@@ -77,10 +77,10 @@ void check_records(const torch::jit::Module& module, const std::string& content,
   const auto records = record_sizes(content);
   const auto storages = storage_sizes(module);
   for (size_t i = 0; i < storages.size(); ++i) {
-    const size_t found = i < records.size() ? records[i] : 0;
-    if (found >= storages[i]) continue;
+    const size_t size = i < records.size() ? records[i] : 0;
+    if (size >= storages[i]) continue;
     throw bad_input("cannot load {}: it is damaged, a weight of {} bytes has {} in the file",
-                    source, storages[i], found);
+                    source, storages[i], size);
   }
 }
 

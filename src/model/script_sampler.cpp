@@ -181,9 +181,10 @@ std::string source_text(const ModelCard& card, const ScriptSamplerOptions& optio
     doubled +=
         fmt::format(", torch.cat([{0}, {1}])", name,
                     null ? fmt::format("self.null_{}.to({}).expand_as({})", i, name, name) : name);
-    const bool whole = !condition.is_tensor() || condition.integer;
-    conditions += fmt::format("    {0} = {0}.to(self.like.device, {1}).clone()\n", name,
-                              whole ? std::to_string(kLongType) : std::string("self.like.dtype"));
+    const bool is_integer = !condition.is_tensor() || condition.integer;
+    conditions +=
+        fmt::format("    {0} = {0}.to(self.like.device, {1}).clone()\n", name,
+                    is_integer ? std::to_string(kLongType) : std::string("self.like.dtype"));
   }
   const bool range = guided && options.guidance.range.has_value();
   const std::string weight =

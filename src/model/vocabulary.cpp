@@ -31,9 +31,10 @@ std::string name_unknown(const std::vector<std::string>& unknown,
       named.push_back(fmt::format("{} more", unknown.size() - kMost));
       break;
     }
-    const std::string known = nearest(word, words);
-    named.push_back(fmt::format("'{}'{}", shortened(word, kShown),
-                                known.empty() ? "" : fmt::format(" (did you mean '{}'?)", known)));
+    const std::string nearest_word = nearest(word, words);
+    named.push_back(fmt::format(
+        "'{}'{}", shortened(word, kShown),
+        nearest_word.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest_word)));
   }
   return fmt::format("{}", fmt::join(named, ", "));
 }
@@ -83,11 +84,11 @@ std::vector<int64_t> Vocabulary::tokens(const std::string& caption, int64_t leng
   std::vector<int64_t> tokens(static_cast<size_t>(length), 0);
   std::vector<std::string> unknown;
   for (size_t i = 0; i < words.size(); ++i) {
-    const auto found = numbers_.find(words[i]);
-    if (found == numbers_.end()) {
+    const auto entry = numbers_.find(words[i]);
+    if (entry == numbers_.end()) {
       unknown.push_back(words[i]);
     } else {
-      tokens[i] = found->second;
+      tokens[i] = entry->second;
     }
   }
   if (unknown.empty()) return tokens;

@@ -61,7 +61,7 @@ Clip clip_from_json(const nlohmann::json& clip, const std::string& where, double
 }
 
 nlohmann::json describe(const Clip& clip) {
-  const nlohmann::json range = {clip.least, clip.most};
+  nlohmann::json range = {clip.least, clip.most};
   if (!clip.is_dynamic()) return range;
   return {{"range", range}, {"quantile", clip.quantile}, {"cap", clip.cap}};
 }

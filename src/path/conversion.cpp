@@ -35,8 +35,8 @@ Crossing crossing_of(Prediction prediction, const Schedule& schedule, double sta
 Affine<double> bridge_step(Prediction prediction, const Schedule& schedule, double from, double to,
                            double at) {
   const Affine<double> data = data_from(prediction, schedule.at(at));
-  const SchedulePoint here = schedule.at(from), there = schedule.at(to);
-  const double ratio = there.sigma / here.sigma, weight = there.alpha - here.alpha * ratio;
+  const SchedulePoint start = schedule.at(from), end = schedule.at(to);
+  const double ratio = end.sigma / start.sigma, weight = end.alpha - start.alpha * ratio;
   return {ratio + weight * data.state, weight * data.output};
 }
 

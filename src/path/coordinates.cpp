@@ -29,7 +29,7 @@ class Scaled : public Schedule {
 }  // namespace
 
 double last_inside(const Schedule& path, double t) {
-  // By a hair: at the last time itself rounding would decide on which side of a kink it is.
+  // A hair inside: at the last time itself rounding would decide on which side of a kink it is.
   constexpr double kInside = 1 - 1e-12;
   const double last = path.last_time();
   return last < 1 ? std::min(t, last * kInside) : t;
@@ -53,18 +53,19 @@ StraightPart straight_part(const Schedule& schedule) {
   return {from_fm_ot(schedule, 0).t, from_fm_ot(schedule, last).t, end.alpha + end.sigma};
 }
 
-CoordinatesPtr canonical_coordinates(const SchedulePtr& own) {
+CoordinatesPtr canonical_coordinates(const SchedulePtr& schedule) {
   const SchedulePtr straight = fm_ot_schedule();
-  if (own->describe() == straight->describe()) return nullptr;
-  const StraightPart part = straight_part(*own);
+  if (schedule->describe() == straight->describe()) return nullptr;
+  const StraightPart part = straight_part(*schedule);
   SchedulePtr canonical = straight;
   if (part.start > 0 || part.end < 1) {
-    canonical = part_of(straight, part.start, part.end, own->last_time() < 1);
+    canonical = part_of(straight, part.start, part.end, schedule->last_time() < 1);
   }
   if (part.scale != 1) canonical = std::make_shared<Scaled>(canonical, part.scale);
   // schedule_change(a, b) is read on b: at a time there it says where that is on a.
-  return std::make_shared<const Coordinates>(Coordinates{
-      own, canonical, schedule_change(own, canonical), schedule_change(canonical, own)});
+  return std::make_shared<const Coordinates>(Coordinates{schedule, canonical,
+                                                         schedule_change(schedule, canonical),
+                                                         schedule_change(canonical, schedule)});
 }
 
 }  // namespace bespoke

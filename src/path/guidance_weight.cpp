@@ -43,8 +43,8 @@ std::string problem(const GuidanceWeight& weight) {
 }
 
 void check(const GuidanceWeight& weight, const std::string& what) {
-  const std::string found = problem(weight);
-  if (!found.empty()) throw usage_error("{} {}", what, found);
+  const std::string mistake = problem(weight);
+  if (!mistake.empty()) throw usage_error("{} {}", what, mistake);
 }
 
 // One point is the same weight wherever it lies.
@@ -214,8 +214,8 @@ GuidanceWeight guidance_from_json(const nlohmann::json& json, const std::string&
   if (json.is_number()) return number(json, where);
   const bool range = json.is_object() && json.contains("from");
   GuidanceWeight weight = range ? range_from_json(json, where) : points_from_json(json, where);
-  const std::string found = problem(weight);
-  require(found.empty(), where, found);
+  const std::string mistake = problem(weight);
+  require(mistake.empty(), where, mistake);
   place_single_point(weight);
   return weight;
 }

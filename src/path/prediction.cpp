@@ -36,9 +36,9 @@ Prediction parse_prediction(const std::string& name) {
   const auto& names = prediction_names();
   const auto alias = aliases().find(name);
   if (alias != aliases().end()) return alias->second;
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end()) throw Error(ErrorKind::usage, unknown_name("prediction", name, names));
-  return static_cast<Prediction>(found - names.begin());
+  const auto place = std::find(names.begin(), names.end(), name);
+  if (place == names.end()) throw Error(ErrorKind::usage, unknown_name("prediction", name, names));
+  return static_cast<Prediction>(place - names.begin());
 }
 
 namespace {

@@ -299,8 +299,8 @@ constexpr double kDenoisingTime = 0.01;
 
 class Part : public Schedule {
  public:
-  Part(SchedulePtr whole, double start, double end, bool denoise)
-      : whole_(std::move(whole)), start_(start), end_(end), denoise_(denoise) {
+  Part(SchedulePtr path, double start, double end, bool denoise)
+      : whole_(std::move(path)), start_(start), end_(end), denoise_(denoise) {
     if (!(start >= 0 && start < end && end <= 1)) {
       throw bad_input("schedule {}: needs 0 <= start < end <= 1, found start = {}, end = {}",
                       whole_->name(), start, end);
@@ -509,8 +509,8 @@ std::vector<double> with_zero_terminal_snr(std::vector<double> alphas_cumprod) {
   alphas_cumprod.back() = 0;
   return alphas_cumprod;
 }
-SchedulePtr part_of(SchedulePtr whole, double start, double end, bool denoise) {
-  return std::make_shared<Part>(std::move(whole), start, end, denoise);
+SchedulePtr part_of(SchedulePtr path, double start, double end, bool denoise) {
+  return std::make_shared<Part>(std::move(path), start, end, denoise);
 }
 bool is_part(const Schedule& schedule) {
   const nlohmann::json description = schedule.describe();
@@ -583,9 +583,9 @@ struct PartKeys {
   double start = 0, end = 1;
   bool denoise = false;
 
-  SchedulePtr of(SchedulePtr whole) const {
-    if (start == 0 && end == 1 && !denoise) return whole;
-    return part_of(std::move(whole), start, end, denoise);
+  SchedulePtr of(SchedulePtr path) const {
+    if (start == 0 && end == 1 && !denoise) return path;
+    return part_of(std::move(path), start, end, denoise);
   }
 };
 
@@ -678,9 +678,9 @@ SchedulePtr schedule_from_json(const nlohmann::json& description) {
   require(description.is_object() && description.contains("name"), "schedule",
           fmt::format("must be an object with a \"name\", found {}", description.dump()));
   const std::string name = text_value(description["name"], "schedule.name");
-  nlohmann::json whole = description;
-  const PartKeys part = take_part_keys(whole, "schedule " + name + ": ");
-  return part.of(whole_from_json(whole, name));
+  nlohmann::json path = description;
+  const PartKeys part = take_part_keys(path, "schedule " + name + ": ");
+  return part.of(whole_from_json(path, name));
 }
 
 }  // namespace bespoke

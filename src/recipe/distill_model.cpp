@@ -56,7 +56,7 @@ Pairs given_or_made(const ModelPtr& model, const ModelDistillOptions& options, S
   return make_pairs(model, source_of(options, split), run).to(options.device, state_dtype(*model));
 }
 
-// Of a guided evaluation both, where calls are counted one by one.
+// The calls that pairs took: two for each evaluation where network calls are counted.
 int64_t calls_of(const Pairs& made, const ModelDistillOptions& options) {
   return made.evaluations.sum().item<int64_t>() * (options.network_calls > 0 ? 2 : 1);
 }
@@ -67,7 +67,7 @@ Pairs pairs_for(const ModelPtr& model, const ModelDistillOptions& options, Split
   if (!(split == Split::train ? options.training : options.validation)) {
     *calls += calls_of(pairs, options);
   }
-  SoundPairs sound = leave_out_broken(pairs, to_string(split));
+  IntactPairs sound = leave_out_broken(pairs, to_string(split));
   for (const int64_t pair : sound.left_out) {
     if (options.on_left_out) options.on_left_out(split, pair);
   }
@@ -113,11 +113,11 @@ Pairs matching_pairs(const ModelPtr& model, const ModelDistillOptions& options, 
 
 // The groups that a condition makes of samples.
 std::vector<int64_t> groups_by(const Conditions& conditions, const std::string& name) {
-  const auto found = conditions.find(name);
-  if (found == conditions.end()) {
+  const auto entry = conditions.find(name);
+  if (entry == conditions.end()) {
     throw bad_input("samples cannot be grouped by {}, which is no condition of theirs", name);
   }
-  const torch::Tensor& values = found->second;
+  const torch::Tensor& values = entry->second;
   if (values.dim() != 1 || values.is_floating_point()) {
     throw bad_input("samples are grouped by a condition of a class each, which {} is not", name);
   }
@@ -147,15 +147,15 @@ DistillSummary distill_as_published(const ModelPtr& model, const Pairs& training
                                     const std::optional<Pairs>& validation, const Pairs& matching,
                                     const ModelDistillOptions& options, const DistillState& state) {
   const auto field = std::make_shared<VelocityField>(model);
-  DistillOptions own = options;
+  DistillOptions completed = options;
   std::optional<Samples> matched;
-  if (own.matches_statistics()) {
-    own.match.samples = &matched.emplace(tensor_samples(field, matching, options.samples));
+  if (completed.matches_statistics()) {
+    completed.match.samples = &matched.emplace(tensor_samples(field, matching, options.samples));
   }
   const TensorGradients gradients(field, training, options.samples);
   const Samples learnt = tensor_samples(field, training, options.samples);
-  if (!validation) return distill(learnt, learnt, own, state, &gradients);
-  return distill(learnt, tensor_samples(field, *validation, options.samples), own, state,
+  if (!validation) return distill(learnt, learnt, completed, state, &gradients);
+  return distill(learnt, tensor_samples(field, *validation, options.samples), completed, state,
                  &gradients);
 }
 
@@ -204,55 +204,57 @@ ModelDistillOptions within_calls(ModelDistillOptions options, int64_t samples) {
 
 DistillSummary distill(const ModelPtr& model, const ModelDistillOptions& options,
                        DistillState state) {
-  ModelDistillOptions own = options;
-  if (!own.field.schedule) {
-    own.field.prediction = model->prediction();
-    own.field.schedule = model->schedule();
+  ModelDistillOptions completed = options;
+  if (!completed.field.schedule) {
+    completed.field.prediction = model->prediction();
+    completed.field.schedule = model->schedule();
   }
-  fill_in_features(own.match);
-  own.validate();
+  fill_in_features(completed.match);
+  completed.validate();
   const ModelDistillOptions drawing =
-      with_chosen_reference(model, options, &own.reference_forwards);
-  const Pairs training = pairs_for(model, drawing, Split::train, &own.reference_forwards);
+      with_chosen_reference(model, options, &completed.reference_forwards);
+  const Pairs training = pairs_for(model, drawing, Split::train, &completed.reference_forwards);
   std::optional<Pairs> validation;
   if (options.validation || options.validation_plan.count > 0) {
-    validation = pairs_for(model, drawing, Split::validation, &own.reference_forwards);
+    validation = pairs_for(model, drawing, Split::validation, &completed.reference_forwards);
   }
-  const bool matches = own.matches_statistics();
+  const bool matches = completed.matches_statistics();
   // For good: a search of the number of steps would be of another mind.
-  if (own.match.match == Match::automatic) {
-    own.match.match = matches ? Match::both : Match::samples;
+  if (completed.match.match == Match::automatic) {
+    completed.match.match = matches ? Match::both : Match::samples;
   }
   const Pairs matching =
-      matches ? matching_pairs(model, options, &own.reference_forwards) : Pairs();
+      matches ? matching_pairs(model, options, &completed.reference_forwards) : Pairs();
   if (matches && !options.match_groups.empty()) {
-    own.match.groups = groups_by(matching.conditions, options.match_groups);
+    completed.match.groups = groups_by(matching.conditions, options.match_groups);
   }
-  own.on_iteration = [&](const DistillProgress& progress, const DistillState& reached) {
+  completed.on_iteration = [&](const DistillProgress& progress, const DistillState& reached) {
     state = reached;
     const bool stops =
         options.on_iteration && options.on_iteration(progress, reached) == Verdict::stop;
-    return any_of(*own.team, stops) ? Verdict::stop : Verdict::go_on;
+    return any_of(*completed.team, stops) ? Verdict::stop : Verdict::go_on;
   };
-  own.samples.joins_runs = own.samples.joins_runs || !options.device.is_cpu();
-  own.samples.team = own.team;
+  completed.samples.joins_runs = completed.samples.joins_runs || !options.device.is_cpu();
+  completed.samples.team = completed.team;
   while (true) {
     try {
-      if (own.method == Method::adam) {
-        return distill_as_published(model, training, validation, matching, own, state);
+      if (completed.method == Method::adam) {
+        return distill_as_published(model, training, validation, matching, completed, state);
       }
       std::optional<Samples> matched;
       if (matches) {
-        own.match.samples = &matched.emplace(canonical_samples(model, matching, own.samples));
+        completed.match.samples =
+            &matched.emplace(canonical_samples(model, matching, completed.samples));
       }
-      const Samples learnt = canonical_samples(model, training, own.samples);
-      if (!validation) return distill(learnt, learnt, own, state);
-      return distill(learnt, canonical_samples(model, *validation, own.samples), own, state);
+      const Samples learnt = canonical_samples(model, training, completed.samples);
+      if (!validation) return distill(learnt, learnt, completed, state);
+      return distill(learnt, canonical_samples(model, *validation, completed.samples), completed,
+                     state);
     } catch (const Error&) {
       throw;
     } catch (const std::exception& error) {
       if (!is_out_of_memory(error)) throw;
-      need_less_memory(own.samples, options);
+      need_less_memory(completed.samples, options);
     }
   }
 }

@@ -15,15 +15,15 @@ namespace {
 // The condition that a mask is made of, [count, ...]; where none was given, its null.
 torch::Tensor values_of(const ErrorMaskCard& mask, const ModelCard& card,
                         const Conditions& conditions) {
-  const auto found = conditions.find(mask.condition);
-  if (found != conditions.end()) return found->second;
-  const auto known = std::find_if(card.conditions.begin(), card.conditions.end(),
-                                  [&](const auto& one) { return one.name == mask.condition; });
-  if (!known->zero_null) {
+  const auto entry = conditions.find(mask.condition);
+  if (entry != conditions.end()) return entry->second;
+  const auto condition = std::find_if(card.conditions.begin(), card.conditions.end(),
+                                      [&](const auto& one) { return one.name == mask.condition; });
+  if (!condition->zero_null) {
     throw bad_input("the error mask is the condition '{}', which was not given; add --cond {}=FILE",
                     mask.condition, mask.condition);
   }
-  std::vector<int64_t> shape = known->shape;
+  std::vector<int64_t> shape = condition->shape;
   shape.insert(shape.begin(), 1);
   return torch::zeros(shape);
 }
@@ -31,16 +31,16 @@ torch::Tensor values_of(const ErrorMaskCard& mask, const ModelCard& card,
 // Numbers [rows, ...] as [rows, shape ...], with axes that are left out at the end.
 torch::Tensor fitted(const torch::Tensor& values, const std::vector<int64_t>& shape,
                      const std::string& source) {
-  std::vector<int64_t> own = values.sizes().vec(), whole = shape;
-  whole.insert(whole.begin(), values.size(0));
-  own.resize(std::max(own.size(), whole.size()), 1);
-  bool goes = own.size() == whole.size();
-  for (size_t i = 0; goes && i < own.size(); ++i) goes = own[i] == 1 || own[i] == whole[i];
+  std::vector<int64_t> sizes = values.sizes().vec(), expected = shape;
+  expected.insert(expected.begin(), values.size(0));
+  sizes.resize(std::max(sizes.size(), expected.size()), 1);
+  bool goes = sizes.size() == expected.size();
+  for (size_t i = 0; goes && i < sizes.size(); ++i) goes = sizes[i] == 1 || sizes[i] == expected[i];
   if (!goes) {
     throw bad_input("{}: an error mask of shape [{}] does not go with samples of shape [{}]",
                     source, fmt::join(values.sizes().slice(1), ", "), fmt::join(shape, ", "));
   }
-  return values.reshape(own).expand(whole);
+  return values.reshape(sizes).expand(expected);
 }
 
 // The mask of a part, or of samples of one tensor.
@@ -68,10 +68,10 @@ torch::Tensor error_mask(const ModelCard& card, const Conditions& conditions) {
   std::vector<torch::Tensor> masks;
   int64_t rows = 1;
   for (const SamplePart& part : card.parts) {
-    const auto own = card.error_masks.find(part.name);
-    masks.push_back(own == card.error_masks.end()
+    const auto entry = card.error_masks.find(part.name);
+    masks.push_back(entry == card.error_masks.end()
                         ? torch::ones({1, part.size()})
-                        : mask_of_part(own->second, part.shape, card, conditions).flatten(1));
+                        : mask_of_part(entry->second, part.shape, card, conditions).flatten(1));
     rows = std::max(rows, masks.back().size(0));
   }
   for (torch::Tensor& mask : masks) mask = mask.expand({rows, mask.size(1)});

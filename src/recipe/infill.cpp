@@ -83,9 +83,9 @@ torch::Tensor known_frames(const Gap& gap, const ModelCard& card) {
   const int64_t margin = card.encoder->margin;
   const int64_t first = std::max(int64_t{0}, gap.begin / hop - margin);
   const int64_t last = std::min(frames, (gap.end + hop - 1) / hop + margin);
-  const torch::Tensor known = torch::ones({1, frames});
-  known.slice(1, first, last).zero_();
-  return known;
+  torch::Tensor heard = torch::ones({1, frames});
+  heard.slice(1, first, last).zero_();
+  return heard;
 }
 
 Conditions gap_conditions(const std::vector<InfillWindow>& windows, const Encoder& encoder,
@@ -132,7 +132,7 @@ SoundToFill prepare_sound(const WavFile& file, const TimeSpan& span, const Model
     throw bad_input("the sound has values that are not finite numbers");
   }
   const double rate = file.sample_rate;
-  const auto own = static_cast<double>(card.sample_rate);
+  const auto model_rate = static_cast<double>(card.sample_rate);
   const int64_t length = result.sound.size(0);
   const double seconds = static_cast<double>(length) / rate;
   // A rounding beyond the last sample is none.
@@ -146,18 +146,18 @@ SoundToFill prepare_sound(const WavFile& file, const TimeSpan& span, const Model
   };
   result.gap = {at(span.from, rate), std::min(length, at(span.to, rate))};
 
-  // As much on either side as a window can hold.
+  // The sound has as much on either side of the span as a window can hold.
   const double reach = in_seconds(window_length(card), card);
   const int64_t first = std::max(int64_t{0}, at(span.from - reach, rate));
   const int64_t last = std::min(length, at(span.to + reach, rate));
   const torch::Tensor near =
       resample(result.sound.slice(0, first, last), file.sample_rate, card.sample_rate);
   const double offset = static_cast<double>(first) / rate;
-  const Gap gap = {
-      at(span.from - offset, own),
-      std::min(near.size(0), std::max(at(span.to - offset, own), at(span.from - offset, own) + 1))};
+  const Gap gap = {at(span.from - offset, model_rate),
+                   std::min(near.size(0), std::max(at(span.to - offset, model_rate),
+                                                   at(span.from - offset, model_rate) + 1))};
   result.window = window_around(near, gap, card);
-  result.begin = first + at(static_cast<double>(result.window.begin) / own, rate);
+  result.begin = first + at(static_cast<double>(result.window.begin) / model_rate, rate);
   return result;
 }
 
@@ -166,7 +166,7 @@ torch::Tensor filled_sound(const SoundToFill& sound, const torch::Tensor& decode
   const torch::Tensor piece =
       resample(decoded / sound.window.gain, card.sample_rate, sound.sample_rate);
   // Only the window is spliced: the sound may be hours long.
-  const torch::Tensor filled = sound.sound.clone();
+  torch::Tensor filled = sound.sound.clone();
   const int64_t length = std::min(piece.size(0), filled.size(0) - sound.begin);
   const torch::Tensor window = filled.narrow(0, sound.begin, length);
   const Gap gap = {sound.gap.begin - sound.begin, sound.gap.end - sound.begin};

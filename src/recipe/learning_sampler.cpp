@@ -78,18 +78,18 @@ LearntSolver LearningSampler::learn(const Batching& batching) const {
   const Samples samples = canonical_samples(model_, lesson_, options);
   const CoordinatesPtr& coordinates = samples.coordinates();
   FamilyPtr family = bns_family(options_.nfe, options_.constraints);
-  if (coordinates) family = family->told_in(coordinates);
+  if (coordinates) family = family->in_coordinates(coordinates);
   FitSearchOptions search;
   search.samples = lesson_.count();
   search.rounds = 0;
   search.begins_with_likely_ranges = true;
   Counts counts;
-  const FoundFit found =
+  const FoundFit fit =
       search_fit(samples, *family, coordinates ? *coordinates->canonical : *model_->schedule(),
                  search, &counts);
-  const NsSolver solver = coordinates ? family->in_own_coordinates(found.solver) : found.solver;
-  return {{found.name, solver},
-          found.left_out_loss,
+  const NsSolver solver = coordinates ? family->in_own_coordinates(fit.solver) : fit.solver;
+  return {{fit.name, solver},
+          fit.left_out_loss,
           lesson_.count(),
           lesson_.evaluations.sum().item<int64_t>() + counts.forwards};
 }

@@ -36,8 +36,8 @@ class MpiTeam : public Team {
 
   std::vector<std::string> exchange(const std::string& mine) override {
     std::vector<uint64_t> sizes(static_cast<size_t>(size_));
-    const uint64_t own = mine.size();
-    MPI_Allgather(&own, 1, MPI_UINT64_T, sizes.data(), 1, MPI_UINT64_T, MPI_COMM_WORLD);
+    const uint64_t size = mine.size();
+    MPI_Allgather(&size, 1, MPI_UINT64_T, sizes.data(), 1, MPI_UINT64_T, MPI_COMM_WORLD);
     std::vector<std::string> all;
     for (int from = 0; from < size_; ++from) {
       std::string message = from == rank_ ? mine : std::string(sizes[static_cast<size_t>(from)], 0);

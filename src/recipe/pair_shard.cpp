@@ -51,13 +51,13 @@ TensorFile read_verified(const std::filesystem::path& folder, const PairManifest
                          const std::string& name) {
   const std::filesystem::path path = folder / name;
   const std::string content = read_file(path);
-  const auto known = manifest.checksums.find(name);
+  const auto checksum = manifest.checksums.find(name);
   // Folders of before there were checksums have none at all.
-  require(known != manifest.checksums.end() || manifest.checksums.empty(), path.string(),
+  require(checksum != manifest.checksums.end() || manifest.checksums.empty(), path.string(),
           fmt::format("has no checksum in {}, and other files have theirs, so nobody knows whose "
                       "it is; {}",
                       kPairManifest, kContinuePairs));
-  require(manifest.checksums.empty() || sha256(content) == known->second, path.string(),
+  require(manifest.checksums.empty() || sha256(content) == checksum->second, path.string(),
           fmt::format("its bytes are not those that were written ({} has another checksum), so it "
                       "was damaged or changed; delete it and {}",
                       kPairManifest, kContinuePairs));
@@ -82,16 +82,16 @@ std::vector<int64_t> with_count(int64_t count, const std::vector<int64_t>& shape
 const torch::Tensor& checked_tensor(const TensorFile& file, const std::string& name,
                                     const std::vector<int64_t>& shape, torch::ScalarType dtype,
                                     const std::string& source) {
-  const auto found = file.tensors.find(name);
-  require(found != file.tensors.end(), source, fmt::format("tensor '{}' is missing", name));
+  const auto entry = file.tensors.find(name);
+  require(entry != file.tensors.end(), source, fmt::format("tensor '{}' is missing", name));
   require(
-      found->second.sizes() == torch::IntArrayRef(shape) && found->second.scalar_type() == dtype,
+      entry->second.sizes() == torch::IntArrayRef(shape) && entry->second.scalar_type() == dtype,
       source,
       fmt::format("tensor '{}' must be {} of shape [{}], found {} of shape [{}]", name,
                   torch::toString(dtype), fmt::join(shape, ", "),
-                  torch::toString(found->second.scalar_type()),
-                  fmt::join(found->second.sizes(), ", ")));
-  return found->second;
+                  torch::toString(entry->second.scalar_type()),
+                  fmt::join(entry->second.sizes(), ", ")));
+  return entry->second;
 }
 
 std::string file_name(const PairShard& shard) {
@@ -180,14 +180,14 @@ void note_checksums(const std::filesystem::path& folder, PairManifest& manifest,
 }
 
 void check_alike(const Conditions& first, const Conditions& other, const std::string& source) {
-  const auto alike = [](const auto& left, const auto& right) {
+  const auto is_same = [](const auto& left, const auto& right) {
     return left.first == right.first &&
            left.second.sizes().slice(1) == right.second.sizes().slice(1) &&
            left.second.scalar_type() == right.second.scalar_type();
   };
-  require(
-      first.size() == other.size() && std::equal(first.begin(), first.end(), other.begin(), alike),
-      source, "its conditions are not those of the first shard");
+  require(first.size() == other.size() &&
+              std::equal(first.begin(), first.end(), other.begin(), is_same),
+          source, "its conditions are not those of the first shard");
 }
 
 Pairs join(const std::vector<Pairs>& parts, int64_t count) {

@@ -53,10 +53,10 @@ std::vector<RecordedSteps> separate_steps(const TensorFile& file, int64_t sample
   const torch::Tensor counts = checked_tensor(file, kSteps, {samples}, torch::kLong, source);
   int64_t steps = 0;
   for (int64_t k = 0; k < samples; ++k) {
-    const int64_t own = counts[k].item<int64_t>();
-    require(own >= 1 && own < kMostSteps, source,
-            fmt::format("sample {} has {} steps, at least 1 is needed", k, own));
-    steps += own;
+    const int64_t count = counts[k].item<int64_t>();
+    require(count >= 1 && count < kMostSteps, source,
+            fmt::format("sample {} has {} steps, at least 1 is needed", k, count));
+    steps += count;
   }
   const auto shaped = [&](const char* name, int64_t rows) {
     return checked_tensor(file, name, with_count(rows, manifest.sample_shape),
@@ -70,18 +70,18 @@ std::vector<RecordedSteps> separate_steps(const TensorFile& file, int64_t sample
   std::vector<RecordedSteps> result;
   int64_t end = 0, middle = 0;
   for (int64_t k = 0; k < samples; ++k) {
-    const int64_t own = counts[k].item<int64_t>();
+    const int64_t count = counts[k].item<int64_t>();
     const double* first = times.data_ptr<double>() + end;
     RecordedSteps sample;
-    sample.times.assign(first, first + own + 1);
+    sample.times.assign(first, first + count + 1);
     require(std::is_sorted(sample.times.begin(), sample.times.end()), source,
             fmt::format("the times of sample {} must rise", k));
-    sample.states = single_rows(states, end, own + 1);
-    sample.slopes = single_rows(slopes, end, own + 1);
-    sample.middles = single_rows(middles, middle, own);
+    sample.states = single_rows(states, end, count + 1);
+    sample.slopes = single_rows(slopes, end, count + 1);
+    sample.middles = single_rows(middles, middle, count);
     result.push_back(std::move(sample));
-    end += own + 1;
-    middle += own;
+    end += count + 1;
+    middle += count;
   }
   return result;
 }

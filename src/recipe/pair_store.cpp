@@ -102,7 +102,7 @@ int64_t complete(const std::filesystem::path& folder, PairManifest& manifest, co
       }
     }
   }
-  // Of a folder that had none: with some of them, the others would seem to be strangers.
+  // A folder that had no checksums gets all of them: with some, the other files would look foreign.
   for (const PairShard& shard : present) note_checksums(folder, manifest, shard);
   int64_t made = 0;
   for (const PairShard& shard : missing) {
@@ -158,7 +158,7 @@ PairReport make_pairs(const std::filesystem::path& folder, const PairPlan& plan,
   manifest.dtype = model->dtype();
   manifest.sample_shape = model->sample_shape();
   check_plan(plan);
-  // Of a team the first member writes, and the others read what it has written before they go on.
+  // The first member of a team writes, and the others read what it has written before they go on.
   std::optional<FolderLock> lock;
   const bool writes = run.team->rank() == 0;
   exchange_work(*run.team, [&] {

@@ -36,17 +36,17 @@ Pairs make_pairs(const ModelPtr& model, const PairSource& source, const PairRun&
 namespace {
 
 DenseTrajectories chosen(const DenseTrajectories& all, const torch::Tensor& rows) {
-  std::vector<int64_t> known;
+  std::vector<int64_t> recorded;
   for (int64_t i = 0; i < rows.size(0); ++i) {
     const int64_t row = rows[i].item<int64_t>();
-    if (row < all.count()) known.push_back(row);
+    if (row < all.count()) recorded.push_back(row);
   }
-  return DenseTrajectories(all.of(known));
+  return DenseTrajectories(all.of(recorded));
 }
 
 }  // namespace
 
-SoundPairs leave_out_broken(const Pairs& pairs, const std::string& what) {
+IntactPairs leave_out_broken(const Pairs& pairs, const std::string& what) {
   const torch::Tensor good = torch::isfinite(pairs.x1).flatten(1).all(1).cpu();
   if (good.all().item<bool>()) return {pairs, {}};
   const torch::Tensor rows = good.nonzero().flatten();
@@ -58,7 +58,7 @@ SoundPairs leave_out_broken(const Pairs& pairs, const std::string& what) {
                             "NaN",
                             broken.size(0), pairs.count(), what, broken[0].item<int64_t>()));
   }
-  SoundPairs sound;
+  IntactPairs sound;
   sound.left_out.assign(broken.data_ptr<int64_t>(), broken.data_ptr<int64_t>() + broken.numel());
   sound.pairs.x0 = pairs.x0.index_select(0, rows.to(pairs.x0.device()));
   sound.pairs.x1 = pairs.x1.index_select(0, rows.to(pairs.x1.device()));

@@ -11,7 +11,7 @@ namespace bespoke {
 
 namespace {
 
-// Of the samples that a choice is made on.
+// How many samples a choice is made on.
 constexpr int64_t kTried = 2;
 // How near, in decibels of the samples' own power, they are to be to exact ones. Solvers that are
 // found are rarely nearer than 40.

@@ -14,15 +14,15 @@ namespace bespoke {
 SampleFeatures sample_features(TensorFeatures features) {
   return [features = std::move(features)](const Array& samples) {
     const torch::NoGradGuard no_grad;
-    const torch::Tensor found =
+    const torch::Tensor rows =
         features(tensor_of(samples)).to(torch::kCPU, torch::kDouble).contiguous();
-    if (found.dim() != 2) {
+    if (rows.dim() != 2) {
       throw bad_input("features are a row of numbers for each sample, found a tensor of {} axes",
-                      found.dim());
+                      rows.dim());
     }
-    Matrix matrix(static_cast<size_t>(found.size(0)), static_cast<size_t>(found.size(1)));
-    const auto* values = found.data_ptr<double>();
-    matrix.values.assign(values, values + found.numel());
+    Matrix matrix(static_cast<size_t>(rows.size(0)), static_cast<size_t>(rows.size(1)));
+    const auto* values = rows.data_ptr<double>();
+    matrix.values.assign(values, values + rows.numel());
     return matrix;
   };
 }
@@ -50,16 +50,16 @@ torch::Tensor plain_tensor_features(const torch::Tensor& samples) {
   torch::Tensor x = samples.to(torch::kFloat)
                         .reshape({samples.size(0), plane.channels, plane.height, plane.width});
   const torch::Tensor filters = filters_of(features, x);
-  std::vector<torch::Tensor> found;
+  std::vector<torch::Tensor> parts;
   const torch::Tensor channels = x.slice(1, 0, PlainFeatures::kMostChannels).flatten(2);
   for (int64_t scale = 0; scale < features.scales(); ++scale) {
     if (scale > 0) x = torch::avg_pool2d(x, {plane.height == 1 ? 1 : 2, 2});
     const torch::Tensor answers = torch::conv2d(x, filters);
-    found.push_back((answers.abs().mean({2, 3}) + PlainFeatures::kFaint).log());
+    parts.push_back((answers.abs().mean({2, 3}) + PlainFeatures::kFaint).log());
   }
   const torch::Tensor deviations = channels.std(2, /*unbiased=*/false) + PlainFeatures::kFaint;
-  found.push_back(torch::stack({channels.mean(2), deviations.log()}, 2).flatten(1));
-  return torch::cat(found, 1);
+  parts.push_back(torch::stack({channels.mean(2), deviations.log()}, 2).flatten(1));
+  return torch::cat(parts, 1);
 }
 
 }  // namespace bespoke

@@ -29,9 +29,9 @@ Counted counted(const torch::Tensor& r, const torch::Tensor& mask, const torch::
   if (!mask.defined()) {
     return {r, torch::full({r.size(0)}, r.numel() / r.size(0), torch::kDouble)};
   }
-  const torch::Tensor own = mask.size(0) == 1 ? mask.expand_as(r) : mask.index_select(0, samples);
-  return {(r * own.to(r.device(), r.scalar_type())).contiguous(),
-          own.flatten(1).sum(1, false, torch::kDouble)};
+  const torch::Tensor rows = mask.size(0) == 1 ? mask.expand_as(r) : mask.index_select(0, samples);
+  return {(r * rows.to(r.device(), r.scalar_type())).contiguous(),
+          rows.flatten(1).sum(1, false, torch::kDouble)};
 }
 
 // |r|^2 of each sample, [batch] float64.
@@ -89,9 +89,9 @@ LossGradient TensorGradients::own(const NsSolver& solver, const std::vector<int6
         const auto chosen = [&](const torch::Tensor& all) {
           return all.index_select(0, index.to(all.device()));
         };
-        Trajectory run =
-            run_trajectory(solver, *field_, chosen(pairs_.x0),
-                           near(select(pairs_.conditions, index), pairs_.x0.device()), counts);
+        Trajectory run = run_trajectory(
+            solver, *field_, chosen(pairs_.x0),
+            conditions_on(select(pairs_.conditions, index), pairs_.x0.device()), counts);
         const torch::Tensor x = run.x.back();
         const torch::Tensor y = decoded(options_.decode, x);
         const torch::Tensor target = decoded(options_.decode, chosen(pairs_.x1));

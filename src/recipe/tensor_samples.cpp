@@ -19,21 +19,21 @@ Array wide(const torch::Tensor& x) {
 }
 
 EvaluationOptions evaluation_options(const TensorSamplesOptions& options, const Pairs& pairs) {
-  EvaluationOptions own;
-  own.batch = options.device_batch;
-  own.joins_runs = options.joins_runs;
-  own.team = options.team;
+  EvaluationOptions evaluation;
+  evaluation.batch = options.device_batch;
+  evaluation.joins_runs = options.joins_runs;
+  evaluation.team = options.team;
   if (options.mask) {
     const torch::Tensor mask = options.mask(pairs.conditions);
-    if (mask.defined()) own.mask = wide(mask.to(pairs.x0.options()));
+    if (mask.defined()) evaluation.mask = wide(mask.to(pairs.x0.options()));
   }
   if (options.decode) {
-    own.decode = [decode = options.decode](const Array& x) {
+    evaluation.decode = [decode = options.decode](const Array& x) {
       const torch::NoGradGuard no_grad;
       return array_of(decode(tensor_of(x)));
     };
   }
-  return own;
+  return evaluation;
 }
 
 }  // namespace
@@ -41,14 +41,14 @@ EvaluationOptions evaluation_options(const TensorSamplesOptions& options, const 
 Samples tensor_samples(const std::shared_ptr<const Field>& field, const Pairs& pairs,
                        const TensorSamplesOptions& options) {
   const torch::NoGradGuard no_grad;
-  return {tensor_field(field, near(pairs.conditions, pairs.x0.device())), wide(pairs.x0),
+  return {tensor_field(field, conditions_on(pairs.conditions, pairs.x0.device())), wide(pairs.x0),
           array_of(pairs.x1), pairs.trajectories, evaluation_options(options, pairs)};
 }
 
 Samples canonical_samples(const ModelPtr& model, const Pairs& pairs,
                           const TensorSamplesOptions& options) {
   const torch::NoGradGuard no_grad;
-  return canonical_samples(tensor_field(model, near(pairs.conditions, pairs.x0.device())),
+  return canonical_samples(tensor_field(model, conditions_on(pairs.conditions, pairs.x0.device())),
                            wide(pairs.x0), array_of(pairs.x1), pairs.trajectories,
                            evaluation_options(options, pairs));
 }

@@ -245,11 +245,11 @@ class AdaptiveRun {
     return arrays_.combine_per_sample(each_by_row(sum.coefficients), terms_of(sum, rows, slopes));
   }
 
-  // Of each traveller: the root of the mean square over its rows.
+  // The norm of each traveller: the root of the mean square over its rows.
   Values norms(const std::vector<Values>& coefficients, const std::vector<Array>& terms,
                const Array& x, const Array& y) const {
-    const Values rows = arrays_.scaled_norms(each_by_row(coefficients), terms, x, y,
-                                             options_.tolerances.rtol, options_.tolerances.atol);
+    Values rows = arrays_.scaled_norms(each_by_row(coefficients), terms, x, y,
+                                       options_.tolerances.rtol, options_.tolerances.atol);
     if (size_ == 1) return rows;
     Values result;
     for (auto begin = rows.begin(); begin != rows.end(); begin += size_) {
@@ -266,31 +266,31 @@ class AdaptiveRun {
   };
 
   Attempt stages() const {
-    Attempt found;
+    Attempt outcome;
     std::vector<Array> slopes = {rows_.slope};
     for (size_t stage = 1; stage < DormandPrince::kStages; ++stage) {
-      found.y = combined(control_.stage_state(stage), rows_, slopes);
-      slopes.push_back(slope(rows_, found.y, control_.stage_times(stage)));
+      outcome.y = combined(control_.stage_state(stage), rows_, slopes);
+      slopes.push_back(slope(rows_, outcome.y, control_.stage_times(stage)));
     }
     const Combination error = control_.error();
-    found.errors = norms(error.coefficients, terms_of(error, rows_, slopes), rows_.x, found.y);
-    found.slope = slopes.back();
-    if (recorder_.records()) found.middle = combined(control_.middle(), rows_, slopes);
-    return found;
+    outcome.errors = norms(error.coefficients, terms_of(error, rows_, slopes), rows_.x, outcome.y);
+    outcome.slope = slopes.back();
+    if (recorder_.records()) outcome.middle = combined(control_.middle(), rows_, slopes);
+    return outcome;
   }
 
   void attempt() {
-    Attempt found;
+    Attempt outcome;
     // Nothing is changed before all stages are there, so rows may be set aside and it tried again.
     with_room(rows_.count(), [&](int64_t size) {
       set_aside(size);
-      found = stages();
+      outcome = stages();
     });
-    const auto accepted = control_.decide(found.errors);
+    const auto accepted = control_.decide(outcome.errors);
     const std::vector<bool> mask = by_row(accepted);
-    rows_.x = arrays_.choose(mask, found.y, rows_.x);
-    rows_.slope = arrays_.choose(mask, found.slope, rows_.slope);
-    if (recorder_.records()) record(accepted, found.middle);
+    rows_.x = arrays_.choose(mask, outcome.y, rows_.x);
+    rows_.slope = arrays_.choose(mask, outcome.slope, rows_.slope);
+    if (recorder_.records()) record(accepted, outcome.middle);
   }
 
   // Leaves so many rows; the others are the first of those that are ready.

@@ -93,17 +93,18 @@ class ModelField : public SampledField {
     if (calls.scales_states()) {
       state = arrays().combine_per_sample({each(calls.scales, rows)}, {x});
     }
-    Velocities found = model_->predict(state, calls.times, samples, question);
-    if (!calls.converts()) return found;
+    Velocities velocities = model_->predict(state, calls.times, samples, question);
+    if (!calls.converts()) return velocities;
     const std::vector<double> outputs = each(calls.outputs, rows);
-    found.velocity =
-        arrays().combine_per_sample({each(calls.states, rows), outputs}, {state, found.velocity});
-    if (found.difference) {
+    velocities.velocity = arrays().combine_per_sample({each(calls.states, rows), outputs},
+                                                      {state, velocities.velocity});
+    if (velocities.difference) {
       // The same states on both sides: only what the model returned differs.
       const std::vector<double> none(outputs.size(), 0);
-      found.difference = arrays().combine_per_sample({none, outputs}, {state, found.difference});
+      velocities.difference =
+          arrays().combine_per_sample({none, outputs}, {state, velocities.difference});
     }
-    return found;
+    return velocities;
   }
 
   std::shared_ptr<const ArrayModel> model_;
@@ -148,11 +149,11 @@ Velocities evaluate_in_batches(const ArrayField& field, const Array& x,
   for_even_parts(
       rows / group, std::max<int64_t>(1, most_rows / group), [&](int64_t first, int64_t last) {
         const int64_t begin = first * group, end = last * group;
-        const Velocities found = field.evaluate(arrays.rows(x, begin, end),
-                                                times.size() == 1 ? times : part(times, begin, end),
-                                                part(samples, begin, end), question);
-        velocities.push_back(found.velocity);
-        if (found.difference) differences.push_back(found.difference);
+        const Velocities answer = field.evaluate(
+            arrays.rows(x, begin, end), times.size() == 1 ? times : part(times, begin, end),
+            part(samples, begin, end), question);
+        velocities.push_back(answer.velocity);
+        if (answer.difference) differences.push_back(answer.difference);
       });
   return {arrays.concatenate(velocities),
           differences.empty() ? Array() : arrays.concatenate(differences)};

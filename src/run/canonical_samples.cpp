@@ -23,12 +23,12 @@ class CanonicalField : public ArrayField {
     for (const double time : times) {
       straight.push_back(part_.start + speed_ * last_inside(*coordinates_->canonical, time));
     }
-    Velocities found =
+    Velocities velocities =
         field_->evaluate_straight(scaled(y, 1 / part_.scale), straight, samples, question);
     const double factor = part_.scale * speed_;
-    found.velocity = scaled(found.velocity, factor);
-    if (found.difference) found.difference = scaled(found.difference, factor);
-    return found;
+    velocities.velocity = scaled(velocities.velocity, factor);
+    if (velocities.difference) velocities.difference = scaled(velocities.difference, factor);
+    return velocities;
   }
 
  private:

@@ -101,9 +101,9 @@ class ChangedRuns {
 
   // The root mean squares of samples, array after array.
   std::vector<double> sizes_of(const std::vector<Array>& all) const {
-    std::vector<Array> alike;
-    for (const Array& array : all) alike.push_back(arrays_.cast(array, all.front()));
-    std::vector<double> sizes = arrays_.root_mean_squares(arrays_.concatenate(alike));
+    std::vector<Array> same_type;
+    for (const Array& array : all) same_type.push_back(arrays_.cast(array, all.front()));
+    std::vector<double> sizes = arrays_.root_mean_squares(arrays_.concatenate(same_type));
     for (double& size : sizes) size = std::max(size, kLeastSize);
     return sizes;
   }
@@ -125,18 +125,18 @@ class ChangedRuns {
     for (int64_t c = 0; c < seen; ++c) {
       samples.insert(samples.end(), run_.samples.begin(), run_.samples.end());
     }
-    const Velocities found = evaluate_in_batches(
+    const Velocities velocities = evaluate_in_batches(
         field_, x, times(k), samples, question_at(shape_, k), most_rows_, samples_, counts);
     const auto change_of = [&](const Array& now, const Array& before) {
       return arrays_.combine({1, -1}, {now, arrays_.repeat(before, seen)}, state_);
     };
-    slopes_.push_back(change_of(found.velocity, run_.u[k]));
-    const bool differs = static_cast<bool>(found.difference);
-    differences_.push_back(differs ? change_of(found.difference, run_.d[differences_before(k)])
+    slopes_.push_back(change_of(velocities.velocity, run_.u[k]));
+    const bool differs = static_cast<bool>(velocities.difference);
+    differences_.push_back(differs ? change_of(velocities.difference, run_.d[differences_before(k)])
                                    : Array());
   }
 
-  // Of the evaluations before it.
+  // How many differences the evaluations before it have.
   size_t differences_before(size_t k) const { return k == 0 ? 0 : shape_.differences(k - 1); }
 
   std::vector<double> times(size_t k) const {

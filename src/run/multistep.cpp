@@ -69,10 +69,10 @@ class MultistepWay {
 
   static Known latest(size_t count) { return {count > kOrder ? count - kOrder : 0, count}; }
 
-  Array step(size_t from, double to, Known known) const {
+  Array step(size_t from, double to, Known evaluations) const {
     const auto part = [&](const auto& all) {
-      return std::vector(all.begin() + static_cast<std::ptrdiff_t>(known.first),
-                         all.begin() + static_cast<std::ptrdiff_t>(known.second));
+      return std::vector(all.begin() + static_cast<std::ptrdiff_t>(evaluations.first),
+                         all.begin() + static_cast<std::ptrdiff_t>(evaluations.second));
     };
     const ExponentialStep numbers = exponential_step(times_[from], to, part(times_));
     std::vector<double> coefficients = {numbers.state};

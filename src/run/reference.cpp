@@ -50,8 +50,8 @@ void add_bridge(const Arrays& arrays, std::vector<RecordedSteps>& samples, Side 
     RecordedSteps& steps = samples[k];
     const auto row = static_cast<int64_t>(k);
     const Array neighbour = inner(steps.states);
-    const Array own = arrays.rows(states, row, row + 1);
-    const Array state = arrays.combine({1 / point.s}, {own}, neighbour);
+    const Array row_state = arrays.rows(states, row, row + 1);
+    const Array state = arrays.combine({1 / point.s}, {row_state}, neighbour);
     insert(steps.middles, arrays.combine({0.5, 0.5}, {state, neighbour}, neighbour));
     insert(steps.slopes, inner(steps.slopes));
     insert(steps.states, state);
@@ -203,31 +203,31 @@ Reference draw_reference(const std::shared_ptr<const SampledField>& field,
   const Share share = share_of(static_cast<int64_t>(samples.size()), team);
   const auto all = exchange_work(team, [&] {
     std::vector<GivenUp> given_up;
-    ReferenceOptions own = options;
-    own.first_sample += share.begin;
-    own.record = std::max(int64_t{0}, options.record - share.begin);
-    if (own.on_given_up) {
-      own.on_given_up = [&](int64_t sample, const std::string& why) {
+    ReferenceOptions part_options = options;
+    part_options.first_sample += share.begin;
+    part_options.record = std::max(int64_t{0}, options.record - share.begin);
+    if (part_options.on_given_up) {
+      part_options.on_given_up = [&](int64_t sample, const std::string& why) {
         given_up.push_back({sample, why});
       };
     }
     return packed(*arrays,
                   own_reference(*field, arrays, arrays->rows(noise, share.begin, share.end),
-                                part_of(samples, share.begin, share.end), own),
+                                part_of(samples, share.begin, share.end), part_options),
                   given_up);
   });
-  Reference whole;
+  Reference reference;
   std::vector<Array> parts;
   const TrajectorySpan span = trajectory_span(*field, options.start, options.end);
   for (const std::string& bytes : all) {
     Reference one = unpacked(arrays, bytes, span, options);
     parts.push_back(one.x);
-    whole.evaluations.insert(whole.evaluations.end(), one.evaluations.begin(),
-                             one.evaluations.end());
-    if (one.trajectories.count() > 0) whole.trajectories.append(std::move(one.trajectories));
+    reference.evaluations.insert(reference.evaluations.end(), one.evaluations.begin(),
+                                 one.evaluations.end());
+    if (one.trajectories.count() > 0) reference.trajectories.append(std::move(one.trajectories));
   }
-  whole.x = arrays->concatenate(parts);
-  return whole;
+  reference.x = arrays->concatenate(parts);
+  return reference;
 }
 
 TrajectorySpan trajectory_span(const SampledField& field, double start, double end) {

@@ -17,25 +17,25 @@ namespace {
 
 // What a function of features returned, once it is known to be that.
 Matrix checked_features(const Arrays& arrays, const SampleFeatures& features, const Array& x) {
-  Matrix found = features(x);
+  Matrix rows = features(x);
   const auto count = static_cast<size_t>(arrays.count(x));
-  if (found.rows != count || found.columns == 0) {
+  if (rows.rows != count || rows.columns == 0) {
     throw bad_input("the features of {} samples are {} x {} numbers; expected a row for each",
-                    count, found.rows, found.columns);
+                    count, rows.rows, rows.columns);
   }
   const auto is_finite = [](double value) { return std::isfinite(value); };
-  if (!std::all_of(found.values.begin(), found.values.end(), is_finite)) {
+  if (!std::all_of(rows.values.begin(), rows.values.end(), is_finite)) {
     throw Error(ErrorKind::diverged,
                 "NaN or infinity among the features of samples; do they expect another range of "
                 "values?");
   }
-  return found;
+  return rows;
 }
 
-void require_columns(const Matrix& found, size_t before) {
-  if (found.columns == before) return;
-  throw bad_input("the features are {} numbers of a sample after {} of those before", found.columns,
-                  before);
+void require_columns(const Matrix& features, size_t before) {
+  if (features.columns == before) return;
+  throw bad_input("the features are {} numbers of a sample after {} of those before",
+                  features.columns, before);
 }
 
 void append_rows(Matrix& matrix, const Matrix& rows) {
@@ -81,41 +81,41 @@ Matrix Samples::features_of_targets(const SampleFeatures& features,
                                     const std::vector<int64_t>& samples) const {
   return gathered(samples, [&] {
     const std::vector<int64_t> mine = own(samples);
-    Matrix found;
+    Matrix rows;
     for_each_batch(
         static_cast<int64_t>(mine.size()), options_.batch, nullptr,
         [&](int64_t begin, int64_t end, const auto&) {
           const Array x = arrays_.take(targets_, {mine.begin() + begin, mine.begin() + end});
-          append_rows(found, checked_features(arrays_, features, x));
+          append_rows(rows, checked_features(arrays_, features, x));
         });
-    return found;
+    return rows;
   });
 }
 
 Matrix Samples::features_of_ends(const SampleFeatures& features, const Runs& runs) const {
   return gathered(runs.samples, [&] {
-    Matrix found;
+    Matrix rows;
     for (const SolverRun& part : runs.parts) {
-      append_rows(found, checked_features(arrays_, features, measured(part.end())));
+      append_rows(rows, checked_features(arrays_, features, measured(part.end())));
     }
-    return found;
+    return rows;
   });
 }
 
-// By differences to one side: features are smooth, and each costs a call of their network.
+// Takes differences to one side: features are smooth, and each costs a call of their network.
 Matrix Samples::feature_changes(const SampleFeatures& features, const Matrix& ends,
                                 const Runs& runs, const Columns& columns,
                                 const Matrix& directions) const {
   return gathered(runs.samples, [&] {
-    Matrix found;
+    Matrix rows;
     size_t first = 0;
     const std::vector<int64_t> mine = own(runs.samples);
     for (size_t p = 0; p < runs.parts.size(); ++p) {
       const Array y = measured(runs.parts[p].end());
-      Matrix here(static_cast<size_t>(arrays_.count(y)), directions.rows * ends.columns);
+      Matrix part_rows(static_cast<size_t>(arrays_.count(y)), directions.rows * ends.columns);
       // The rows of `ends` are those of all members.
       std::vector<size_t> places;
-      for (size_t s = 0; s < here.rows; ++s) {
+      for (size_t s = 0; s < part_rows.rows; ++s) {
         places.push_back(static_cast<size_t>(
             std::find(runs.samples.begin(), runs.samples.end(), mine[first + s]) -
             runs.samples.begin()));
@@ -124,16 +124,16 @@ Matrix Samples::feature_changes(const SampleFeatures& features, const Matrix& en
         const auto [moved, inverse] = moved_along(y, columns.parts[p], directions, k);
         const Matrix changed = checked_features(arrays_, features, moved);
         require_columns(changed, ends.columns);
-        for (size_t s = 0; s < here.rows; ++s) {
+        for (size_t s = 0; s < part_rows.rows; ++s) {
           for (size_t j = 0; j < ends.columns; ++j) {
-            here(s, k * ends.columns + j) = (changed(s, j) - ends(places[s], j)) * inverse[s];
+            part_rows(s, k * ends.columns + j) = (changed(s, j) - ends(places[s], j)) * inverse[s];
           }
         }
       }
-      first += here.rows;
-      append_rows(found, here);
+      first += part_rows.rows;
+      append_rows(rows, part_rows);
     }
-    return found;
+    return rows;
   });
 }
 

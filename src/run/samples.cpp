@@ -125,7 +125,8 @@ void Samples::weigh(const Array& mask) {
   weights_ = arrays_.combine_per_sample({scales}, {mask});
 }
 
-// With nothing left of what does not count in errors; `x` has some columns of these samples.
+// The numbers that count in errors, with zeros for the others; `x` has some columns of these
+// samples.
 Array Samples::counting(const Array& x, const std::vector<int64_t>& rows) const {
   if (!weights_) return x;
   return arrays_.weighed(x, arrays_.count(weights_) == 1 ? weights_ : arrays_.take(weights_, rows));
@@ -321,18 +322,17 @@ std::vector<std::optional<Runs>> Samples::run_each(const std::vector<NsSolver>& 
   return all;
 }
 
-// Of runs in one batch.
+// The runs of some samples, out of runs in one batch.
 Runs Samples::rows_of(const Runs& runs, const std::vector<int64_t>& samples) const {
   Runs part{samples, {}};
   const std::vector<int64_t> mine = own(samples);
   if (mine.empty()) return part;
-  const SolverRun& whole = runs.parts.front();
+  const SolverRun& run = runs.parts.front();
   std::vector<int64_t> rows;
   for (const int64_t sample : mine) {
-    rows.push_back(std::find(whole.samples.begin(), whole.samples.end(), sample) -
-                   whole.samples.begin());
+    rows.push_back(std::find(run.samples.begin(), run.samples.end(), sample) - run.samples.begin());
   }
-  part.parts = {rows_of_run(arrays_, whole, rows)};
+  part.parts = {rows_of_run(arrays_, run, rows)};
   return part;
 }
 
@@ -427,7 +427,7 @@ std::vector<Array> Samples::decoded_columns(const Array& columns, const Array& x
 
 LinearModel Samples::against(const Columns& columns, const Runs& runs) const {
   Counts none;
-  LinearModel found =
+  LinearModel model =
       linear_model(columns.samples, &none, [&](Counts*, std::vector<LinearModel::Sample>& samples) {
         std::vector<Array> residuals;
         for (const SolverRun& part : runs.parts) {
@@ -449,10 +449,10 @@ LinearModel Samples::against(const Columns& columns, const Runs& runs) const {
           row += size;
         }
       });
-  for (size_t s = 0; s < found.samples.size(); ++s) {
-    found.samples[s].gram = columns.model.samples[s].gram;
+  for (size_t s = 0; s < model.samples.size(); ++s) {
+    model.samples[s].gram = columns.model.samples[s].gram;
   }
-  return found;
+  return model;
 }
 
 StepwiseFit::StepwiseFit(const Samples& samples, SolverShape shape,
@@ -477,17 +477,17 @@ LinearModel StepwiseFit::evaluate(double time, double next_time) {
   const Arrays& arrays = samples_.arrays_;
   const size_t step = velocities_.size();
   const auto ask = [&](Counts* counts) {
-    const Velocities found =
+    const Velocities velocities =
         evaluate_in_batches(*samples_.field_, state_, {time}, samples_.numbers_of(rows_),
                             question_at(shape_, step), samples_.options_.batch, 1, counts);
-    for (const Array* one : {&found.velocity, &found.difference}) {
+    for (const Array* one : {&velocities.velocity, &velocities.difference}) {
       if (*one && !arrays.is_finite(*one)) {
         throw Error(ErrorKind::diverged,
                     fmt::format("the model returned NaN or infinity at t = {}", time));
       }
     }
-    velocities_.push_back(found.velocity);
-    if (found.difference) differences_.push_back(found.difference);
+    velocities_.push_back(velocities.velocity);
+    if (velocities.difference) differences_.push_back(velocities.difference);
   };
   return against({}, next_time, ask);
 }
@@ -511,14 +511,14 @@ LinearModel StepwiseFit::against(const std::vector<Array>& columns, double time,
       subset_, counts_, [&](Counts* counts, std::vector<LinearModel::Sample>& samples) {
         if (rows_.empty()) return;
         before(counts);
-        std::vector<Array> alike;
+        std::vector<Array> same_type;
         for (const Array& column :
              columns.empty() ? columns_of(start_, velocities_, differences_) : columns) {
-          alike.push_back(arrays.cast(column, noise_));
+          same_type.push_back(arrays.cast(column, noise_));
         }
         const Array truth = arrays.cast(samples_.trajectories_->state_at(time, rows_), noise_);
         const Array residual = samples_.counting(arrays.combine({-1}, {truth}, truth), rows_);
-        const Array all = samples_.counting(arrays.concatenate(alike), rows_);
+        const Array all = samples_.counting(arrays.concatenate(same_type), rows_);
         for (const Matrix& gram : arrays.grams(all, residual)) samples.push_back(sample_of(gram));
       });
 }

@@ -80,9 +80,9 @@ SolverRun run_solver(const ArrayField& field, const NsSolver& solver, const Arra
   const size_t bad = states->first_not_finite();
   if (bad < n) {
     // Its velocity is gone; what the model answers there once more says whose fault it is.
-    const Array here = bad == 0 ? start : states->state(bad - 1);
-    const Velocities again =
-        field.evaluate(here, {solver.times[bad]}, run.samples, question_at(solver.shape(), bad));
+    const Array last_state = bad == 0 ? start : states->state(bad - 1);
+    const Velocities again = field.evaluate(last_state, {solver.times[bad]}, run.samples,
+                                            question_at(solver.shape(), bad));
     report_not_finite(arrays, solver, bad, again.velocity, states->state(bad), first_sample);
   }
   if (keep == Keep::end && n > 0) run.x = {states->state(n - 1)};
@@ -109,21 +109,21 @@ std::vector<SolverRun> run_side_by_side(const ArrayField& field,
     for (const NsSolver& solver : solvers) times.push_back(solver.times[step]);
     const Question question = question_at(shape, step);
     counts->forwards += static_cast<int64_t>(all.size()) * calls_of(question);
-    const Velocities found =
+    const Velocities velocities =
         field.evaluate(x.back(), for_all_samples(times, samples.size()), all, question);
-    u.push_back(found.velocity);
-    if (found.difference) d.push_back(found.difference);
+    u.push_back(velocities.velocity);
+    if (velocities.difference) d.push_back(velocities.difference);
     x.push_back(arrays.combine_per_sample(coefficients_by_column(solvers, step, samples.size()),
                                           columns_of(x.front(), u, d)));
   }
   std::vector<SolverRun> runs;
   const auto rows = static_cast<int64_t>(samples.size());
   for (int64_t k = 0; k < copies; ++k) {
-    const auto own = [&](const Array& array) {
+    const auto rows_of_solver = [&](const Array& array) {
       return arrays.rows(array, k * rows, (k + 1) * rows);
     };
-    runs.push_back({solvers[static_cast<size_t>(k)], samples, from_each(x, own), from_each(u, own),
-                    from_each(d, own)});
+    runs.push_back({solvers[static_cast<size_t>(k)], samples, from_each(x, rows_of_solver),
+                    from_each(u, rows_of_solver), from_each(d, rows_of_solver)});
   }
   return runs;
 }

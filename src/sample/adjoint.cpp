@@ -104,10 +104,10 @@ torch::Tensor sweep_back(Trajectory trajectory, const torch::Tensor& cotangent, 
   std::vector<torch::Tensor> lambdas(n + 1);
   lambdas[n] = cotangent.detach().to(x0.scalar_type()).contiguous();
   for (size_t i = n; i-- > 0;) {
-    std::vector<torch::Tensor> known = {x0};
-    known.insert(known.end(), trajectory.u.begin(),
+    std::vector<torch::Tensor> terms = {x0};
+    terms.insert(terms.end(), trajectory.u.begin(),
                  trajectory.u.begin() + static_cast<std::ptrdiff_t>(i) + 1);
-    const torch::Tensor products = inner_products(lambdas[i + 1], known);
+    const torch::Tensor products = inner_products(lambdas[i + 1], terms);
     rows.select(1, columns.a(i)).copy_(products.select(1, 0));
     rows.narrow(1, columns.b(i), static_cast<int64_t>(i) + 1)
         .copy_(products.narrow(1, 1, static_cast<int64_t>(i) + 1));

@@ -42,8 +42,8 @@ torch::Tensor own_samples(const NsSolver& solver, const Field& field, const torc
     const auto on_step = [&](const StepInfo& info) { report((info.step + 1.0) / solver.nfe()); };
     samples.push_back(sampler
                           .sample(x0.slice(0, begin, end),
-                                  near(slice(conditions, begin, end), x0.device()), on_step,
-                                  batching.first_sample + begin)
+                                  conditions_on(slice(conditions, begin, end), x0.device()),
+                                  on_step, batching.first_sample + begin)
                           .to(torch::kCPU));
     report(1);
   });
@@ -52,9 +52,9 @@ torch::Tensor own_samples(const NsSolver& solver, const Field& field, const torc
 
 // The batches of a member.
 Batching batching_of(const Share& share, const Batching& all) {
-  Batching own = all;
-  own.first_sample += share.begin;
-  return own;
+  Batching batching = all;
+  batching.first_sample += share.begin;
+  return batching;
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ ReferenceResult integrate_adaptive(const Field& field, const torch::Tensor& x0,
                                    const Conditions& conditions, const ReferenceOptions& options) {
   const torch::NoGradGuard no_grad;
   const std::shared_ptr<const Field> borrowed(&field, [](const Field*) {});
-  const auto on_tensors = tensor_field(borrowed, near(conditions, x0.device()));
+  const auto on_tensors = tensor_field(borrowed, conditions_on(conditions, x0.device()));
   const Array noise = array_of(noise_state(x0));
   const auto slope = [&](const Array& x, const std::vector<double>& times,
                          const std::vector<int64_t>& samples) {
@@ -111,7 +111,7 @@ ReferenceResult reference(const ModelPtr& model, const torch::Tensor& x0,
                           const Conditions& conditions, const ReferenceOptions& options,
                           Team& team) {
   const torch::NoGradGuard no_grad;
-  return result_of(draw_reference(tensor_field(model, near(conditions, x0.device())),
+  return result_of(draw_reference(tensor_field(model, conditions_on(conditions, x0.device())),
                                   tensor_arrays(), array_of(noise_state(x0)), row_numbers(x0),
                                   options, team));
 }
@@ -120,7 +120,7 @@ torch::Tensor reference_fixed(const ModelPtr& model, const torch::Tensor& x0,
                               const Conditions& conditions, int steps, double start, double end) {
   const torch::NoGradGuard no_grad;
   const Arrays& arrays = *tensor_arrays();
-  const auto field = tensor_field(model, near(conditions, x0.device()));
+  const auto field = tensor_field(model, conditions_on(conditions, x0.device()));
   const SmoothWay smooth(*field, start, end);
   const std::vector<int64_t> samples = row_numbers(x0);
   const Array bar_x = smooth.enter(arrays.wide(array_of(x0)), samples);

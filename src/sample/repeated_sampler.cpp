@@ -47,7 +47,7 @@ torch::Tensor RepeatedSampler::sample(const torch::Tensor& x0, const Conditions&
     std::vector<torch::Tensor> arguments = {solver_.start_scale * noise_state(x0)};
     for (const auto& [name, values] : conditions) arguments.push_back(values);
     coefficients_for(arguments.front());  // before a recording, which may not send them
-    const torch::Tensor x = graphs_->call(arguments, [&](const std::vector<torch::Tensor>& given) {
+    torch::Tensor x = graphs_->call(arguments, [&](const std::vector<torch::Tensor>& given) {
       return run(given, conditions, on_step);
     });
     if (is_finite(x)) return x;

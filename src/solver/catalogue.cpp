@@ -7,13 +7,13 @@
 #include "bespoke/base/error.h"
 #include "bespoke/base/text.h"
 #include "bespoke/path/scale_time.h"
-#include "bespoke/solver/dpm_solver.h"
-#include "bespoke/solver/exponential.h"
 #include "bespoke/solver/grid.h"
 #include "bespoke/solver/lowering.h"
 #include "bespoke/solver/multistep.h"
 #include "bespoke/solver/runge_kutta.h"
-#include "bespoke/solver/unipc.h"
+#include "dpm_solver.h"
+#include "exponential.h"
+#include "unipc.h"
 
 namespace bespoke {
 
@@ -98,7 +98,7 @@ std::string dpm_name(int order, Prediction form, const char* kind) {
   return fmt::format("dpm{}{}{}", form == Prediction::data ? "++" : "", order, kind);
 }
 
-// As its paper calls it.
+// The method's name in its paper.
 std::string dpm_title(int order, Prediction form, const char* kind) {
   return form == Prediction::data ? fmt::format("DPM-Solver++({}{})", order, kind)
                                   : fmt::format("DPM-Solver-{}", order);
@@ -109,7 +109,7 @@ std::string dpm_singlestep_description(int order, Prediction form) {
                      order == 2 ? "midpoint" : "three stages", to_string(form));
 }
 
-// As many steps of the full order as fit, and the rest in steps of lower order.
+// A method that takes as many steps of the full order as fit, and the rest in steps of lower order.
 CatalogueEntry dpm_singlestep_entry(int order, Prediction form) {
   return {dpm_name(order, form, "s"),
           kExponentialRungeKutta,

@@ -183,8 +183,8 @@ Combination DormandPrince::error() const {
 double DormandPrince::next_trend(Sample& sample, double error) {
   const double suited = sample.step * std::pow(error, kErrorExponent);
   const double before = std::exchange(sample.suited_step, suited);
-  const bool known = before > 0 && std::isfinite(before);
-  return known ? std::clamp(suited / before, kLeastTrend, 1.0) : 1;
+  const bool has_trend = before > 0 && std::isfinite(before);
+  return has_trend ? std::clamp(suited / before, kLeastTrend, 1.0) : 1;
 }
 
 std::vector<bool> DormandPrince::decide(const Values& error_norms) {

@@ -1,4 +1,4 @@
-#include "bespoke/solver/dpm_solver.h"
+#include "dpm_solver.h"
 
 #include <algorithm>
 #include <cmath>

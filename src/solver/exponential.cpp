@@ -1,4 +1,4 @@
-#include "bespoke/solver/exponential.h"
+#include "exponential.h"
 
 #include <algorithm>
 #include <cmath>

@@ -14,10 +14,10 @@ double warped_time(double r) {
 
 double unwarped_time(double w) { return w * w / (w * w + (1 - w) * (1 - w)); }
 
-ExponentialStep exponential_step(double from, double to, const std::vector<double>& known) {
+ExponentialStep exponential_step(double from, double to, const std::vector<double>& times) {
   const double left = 1 - to;
   std::vector<double> places;
-  for (const double r : known) places.push_back(warped_time(r));
+  for (const double r : times) places.push_back(warped_time(r));
   const auto w = [](double place) { return place; };
   const auto measure = [left](double place) {
     return left * 2 * place / std::pow(1 - place, 3);  // d rho / d w
@@ -27,7 +27,7 @@ ExponentialStep exponential_step(double from, double to, const std::vector<doubl
 }
 
 std::vector<double> even_warped_times(double first, double last, int count) {
-  // Of log-SNR -6 and 6, and so near before that no evaluation of its own is worth it.
+  // `lowest` has a log-SNR of -6, and what lies before `near` is worth an evaluation of its own.
   const double lowest = 1 / (1 + std::exp(6)), near = 1 / (1 + std::exp(6.5));
   const bool skips = first < near;
   const int even = skips ? count - 1 : count;

@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-// With what may be left out left out, so that the same is said in the same words.
+// The description without what may be left out, so that the same is always said in the same words.
 json plain_time(const json& time) {
   const NetworkInput input = network_input_from_json(time, "field.time");
   return describe(input.time, input.scaling);
@@ -36,39 +36,41 @@ bool follows_from_the_path(const SolverFile& file) {
 
 FieldDifferences field_differences(const SolverFile& file, const FieldDescription& field) {
   const FieldDescription& made = file.field;
-  FieldDifferences found;
+  FieldDifferences differences;
   const json path = made.schedule->describe(), its_path = field.schedule->describe();
   if (path != its_path) {
-    found.impossible.push_back(fmt::format("was made for the schedule {}, the model has {}",
-                                           json_text(path), json_text(its_path)));
+    differences.impossible.push_back(fmt::format("was made for the schedule {}, the model has {}",
+                                                 json_text(path), json_text(its_path)));
   }
   if (guides_itself(file) && made.guidance != field.guidance) {
-    found.impossible.push_back(fmt::format("guides itself with {} and no other; this run has {}",
-                                           to_string(made.guidance), to_string(field.guidance)));
+    differences.impossible.push_back(
+        fmt::format("guides itself with {} and no other; this run has {}", to_string(made.guidance),
+                    to_string(field.guidance)));
   } else if (!follows_from_the_path(file) && !covers(made.guidance, field.guidance)) {
-    found.doubtful.push_back(fmt::format("was made for {}, this run has {}",
-                                         to_string(made.guidance), to_string(field.guidance)));
+    differences.doubtful.push_back(fmt::format(
+        "was made for {}, this run has {}", to_string(made.guidance), to_string(field.guidance)));
   }
-  if (follows_from_the_path(file)) return found;
+  if (follows_from_the_path(file)) return differences;
   if (made.prediction != field.prediction) {
-    found.doubtful.push_back(fmt::format("was made for {} prediction, this model has {} prediction",
-                                         to_string(made.prediction), to_string(field.prediction)));
+    differences.doubtful.push_back(
+        fmt::format("was made for {} prediction, this model has {} prediction",
+                    to_string(made.prediction), to_string(field.prediction)));
   }
   if (made.clip != field.clip) {
     const auto said = [](const std::optional<Clip>& clip) {
       return clip ? to_string(*clip) : std::string("data that is not clipped");
     };
-    found.doubtful.push_back(
+    differences.doubtful.push_back(
         fmt::format("was made for {}, this run has {}", said(made.clip), said(field.clip)));
   }
-  if (made.time.is_null() || field.time.is_null()) return found;
+  if (made.time.is_null() || field.time.is_null()) return differences;
   const json time = plain_time(made.time), its_time = plain_time(field.time);
   if (time != its_time) {
-    found.doubtful.push_back(
+    differences.doubtful.push_back(
         fmt::format("was made for a network that is given time as {}, this one is given it as {}",
                     json_text(time), json_text(its_time)));
   }
-  return found;
+  return differences;
 }
 
 }  // namespace bespoke

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "bespoke/path/schedule.h"
-#include "bespoke/solver/exponential.h"
 #include "bespoke/solver/trace.h"
+#include "exponential.h"
 
 namespace bespoke {
 
@@ -55,11 +55,11 @@ inline LinearForm first_order_step(const Node& from, const Node& to, const Linea
 // higher-order form is infinite. Spends the same evaluations and stays off the end itself.
 inline LinearForm first_order_substeps(const Schedule& schedule, Trace& trace, int count,
                                        const Node& from, const Node& to, LinearForm x) {
-  Node here = from;
+  Node node = from;
   for (int j = 1; j <= count; ++j) {
     const Node next = j == count ? to : Node(schedule, from.t + (to.t - from.t) * j / count);
-    x = first_order_step(here, next, x, trace.evaluate(here.t, x).data);
-    here = next;
+    x = first_order_step(node, next, x, trace.evaluate(node.t, x).data);
+    node = next;
   }
   return x;
 }

@@ -48,7 +48,7 @@ Times uniform_t(const Spec& spec, int steps, const Schedule&) {
   return linear(span.start, span.end, steps);
 }
 
-// Of the last time at which the network is asked.
+// The log-SNR at the last time at which the network is asked.
 double last_lambda(const Schedule& schedule) { return schedule.lambda(schedule.last_time()); }
 
 // Uniform in log-SNR. Where an end has infinite log-SNR the spacing is that of a range `margin`
@@ -217,8 +217,8 @@ Times timesteps(const Spec& spec, int steps, const Schedule& schedule) {
 }
 
 std::string model_option(const Spec& spec, const std::string& fallback) {
-  const auto found = spec.options.find("model");
-  return found == spec.options.end() ? fallback : found->second;
+  const auto option = spec.options.find("model");
+  return option == spec.options.end() ? fallback : option->second;
 }
 
 double time_at_ratio(const Schedule& schedule, double ratio) {
@@ -272,13 +272,13 @@ std::vector<double> times_of_timesteps(const Schedule& schedule,
     throw usage_error("timesteps count the levels of a whole path, and {} is a part of one",
                       schedule.describe().dump());
   }
-  const auto own = static_cast<double>(discrete_levels(schedule));
-  const double levels = own > 0 ? own : kUsual;
+  const auto schedule_levels = static_cast<double>(discrete_levels(schedule));
+  const double levels = schedule_levels > 0 ? schedule_levels : kUsual;
   return from_levels(timesteps, "timesteps", [&](double step) {
-    const double t = 1 - (own > 0 ? step + 1 : step) / levels;
+    const double t = 1 - (schedule_levels > 0 ? step + 1 : step) / levels;
     if (!(t >= 0 && t <= 1)) {
-      throw usage_error("a timestep must be from 0 to {}, found {}", own > 0 ? levels - 1 : levels,
-                        step);
+      throw usage_error("a timestep must be from 0 to {}, found {}",
+                        schedule_levels > 0 ? levels - 1 : levels, step);
     }
     return t;
   });

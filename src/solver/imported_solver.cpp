@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "bespoke/base/error.h"
@@ -40,9 +41,9 @@ LinearForm term_of(Term term, const SchedulePoint& point, bool flow, const Evalu
   }
 }
 
-void check_count(size_t found, size_t needed, const std::string& what) {
-  if (found == needed) return;
-  throw bad_input("{} rows of {}, {} steps need {}", found, what, needed, needed);
+void check_count(size_t rows, size_t needed, const std::string& what) {
+  if (rows == needed) return;
+  throw bad_input("{} rows of {}, {} steps need {}", rows, what, needed, needed);
 }
 
 void check_scale(const Schedule& schedule, double time) {
@@ -59,8 +60,8 @@ NsSolver scaled_to_its_start(NsSolver solver, const Schedule& schedule) {
 //   (alpha' / alpha) x + (sigma' - sigma alpha' / alpha) E,
 // which is alpha' D + sigma' E where alpha = 0 and E is that of the point itself.
 LinearForm noise_step(const SchedulePoint& from, const SchedulePoint& to, const LinearForm& x,
-                      const LinearForm& noise, const Evaluation& here, bool is_own) {
-  if (is_own) return to.alpha * here.data + to.sigma * here.noise;
+                      const LinearForm& noise, const Evaluation& point, bool is_own) {
+  if (is_own) return to.alpha * point.data + to.sigma * point.noise;
   if (from.alpha == 0) {
     throw bad_input(
         "where alpha = 0 a step has no noise prediction but its own to weigh; give the first "
@@ -119,9 +120,9 @@ Rows read_rows(const json& list, const std::string& where, bool full) {
   require(list.is_array(), where, "must be a list of rows");
   Rows rows;
   for (size_t i = 0; i < list.size(); ++i) {
-    const std::string here = fmt::format("{}[{}]", where, i);
-    require(list[i].is_array(), here, "must be a row of numbers");
-    rows.push_back(number_list(list[i], here, full ? i + 1 : list[i].size()));
+    const std::string place = fmt::format("{}[{}]", where, i);
+    require(list[i].is_array(), place, "must be a row of numbers");
+    rows.push_back(number_list(list[i], place, full ? i + 1 : list[i].size()));
   }
   return rows;
 }
@@ -169,8 +170,8 @@ const std::vector<std::string>& keys_of_a_solver() {
 Term read_term(const json& object, const char* key, Prediction prediction,
                const std::string& where) {
   if (!object.contains(key)) return static_cast<Term>(prediction);
-  const std::string here = where + "." + key;
-  return static_cast<Term>(choice(term_names(), text_value(object[key], here), "term", here));
+  const std::string place = where + "." + key;
+  return static_cast<Term>(choice(term_names(), text_value(object[key], place), "term", place));
 }
 
 // A term as an affine function of the state and the velocity there.
@@ -234,10 +235,10 @@ NsSolver read_imported_solver(const json& object, const FieldDescription& field,
   require(object.contains("network_times") || !object.contains("held"), where,
           "\"held\" goes with \"network_times\"");
   if (object.contains("network_times")) {
-    const auto told = number_list(object["network_times"], where + ".network_times",
-                                  static_cast<size_t>(solver.nfe()));
-    solver = with_network_times(solver, told, read_term(object, "held", field.prediction, where),
-                                space, schedule);
+    const auto network_times = number_list(object["network_times"], where + ".network_times",
+                                           static_cast<size_t>(solver.nfe()));
+    solver = with_network_times(
+        solver, network_times, read_term(object, "held", field.prediction, where), space, schedule);
   }
   solver.validate();
   if (object.contains("nfe")) {
@@ -275,16 +276,18 @@ void check_description(const json& document, const std::string& source) {
   if (document.contains("format")) {
     require(document["format"] == kStepsFormat, source,
             fmt::format("\"format\" must be \"{}\" where it is given", kStepsFormat));
-    const bool known = document.contains("version") && (document["version"] == kStepsVersion ||
-                                                        document["version"] == kClipVersion);
-    require(known, source,
+    const json version = document.value("version", json());
+    const std::array<json, 2> versions = {kStepsVersion, kClipVersion};
+    const bool is_known_version =
+        std::find(versions.begin(), versions.end(), version) != versions.end();
+    require(is_known_version, source,
             fmt::format("\"version\" must be {} or {}", kStepsVersion, kClipVersion));
   }
   std::vector<std::string> optional = {"format", "version", "name",       "prediction", "guidance",
                                        "clip",   "time",    "provenance", "solvers"};
   if (!document.contains("solvers")) {
-    const auto& own = keys_of_a_solver();
-    optional.insert(optional.end(), own.begin(), own.end());
+    const auto& solver_keys = keys_of_a_solver();
+    optional.insert(optional.end(), solver_keys.begin(), solver_keys.end());
   }
   check_keys(document, {"schedule"}, optional, source);
 }
@@ -385,9 +388,9 @@ NsSolver with_network_times(const NsSolver& solver, const std::vector<double>& n
     for (double& d : rule.d) d *= factor(i + 1);
     rules.push_back(rule);
   }
-  NsSolver told = from_update_rules(times, rules);
-  told.start_scale = factor(0) * solver.start_scale;
-  return told;
+  NsSolver result = from_update_rules(times, rules);
+  result.start_scale = factor(0) * solver.start_scale;
+  return result;
 }
 
 NsSolver on_times(const std::string& method, const std::vector<double>& times,
@@ -412,10 +415,10 @@ SolverFile import_solvers(const nlohmann::json& description, const std::string& 
       const json& list = description["solvers"];
       require(list.is_array() && !list.empty(), source + ": solvers", "must be a list of solvers");
       for (size_t i = 0; i < list.size(); ++i) {
-        const std::string here = fmt::format("{}: solvers[{}]", source, i);
-        check_keys(list[i], {}, keys_of_a_solver(), here);
-        const NsSolver solver = read_imported_solver(list[i], file.field, here);
-        require(!file.has(solver.nfe()), here,
+        const std::string place = fmt::format("{}: solvers[{}]", source, i);
+        check_keys(list[i], {}, keys_of_a_solver(), place);
+        const NsSolver solver = read_imported_solver(list[i], file.field, place);
+        require(!file.has(solver.nfe()), place,
                 fmt::format("is a second solver of {} evaluations", solver.nfe()));
         file.put({solver});
       }

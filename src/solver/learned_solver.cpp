@@ -299,25 +299,26 @@ GasParameters gas_parameters(const NamedTables& tables, const std::string& sourc
   while (const NumberTable* table = find_table(tables, prefix + std::to_string(list.size()))) {
     list.push_back(table);
   }
-  GasParameters found;
+  GasParameters parameters;
   if (list.size() >= 4) {
-    found.logits = list[0]->values;
-    found.couples = list[1]->values;
+    parameters.logits = list[0]->values;
+    parameters.couples = list[1]->values;
   }
-  const size_t steps = found.couples.size();
+  const size_t steps = parameters.couples.size();
   for (size_t i = 2; i + 1 < list.size(); i += 2) {
     if (list[i]->values.size() != steps || list[i + 1]->values.size() != steps) break;
     if (list[i]->shape.size() != 1) break;  // a discriminator's
-    found.c.push_back(list[i]->values);
-    found.a.push_back(list[i + 1]->values);
+    parameters.c.push_back(list[i]->values);
+    parameters.a.push_back(list[i + 1]->values);
   }
-  if (found.c.empty() || found.logits.size() + 1 != steps || found.c.size() > steps) {
+  if (parameters.c.empty() || parameters.logits.size() + 1 != steps ||
+      parameters.c.size() > steps) {
     throw bad_input(
         "{}: its ema/shadow_params are not GAS' n - 1 logits, n shifts and two lists of n for each "
         "order",
         source);
   }
-  return found;
+  return parameters;
 }
 
 std::vector<double> gas_times(const GasParameters& gas, double end) {
@@ -418,9 +419,9 @@ PixelDyWeight pixel_dyweight(const NamedTables& tables, const LearnedSolverFacts
                              const std::string& source) {
   const std::vector<double>& weights = find_table(tables, kHybridWeights)->values;
   const NumberTable* scales = find_table(tables, kTimeScales);
-  const size_t told = scales == nullptr ? 0 : scales->values.size();
-  const size_t steps = told * told == weights.size() ? told : told + 1;
-  if (told == 0 || weights.size() != steps * steps) {
+  const size_t scale_count = scales == nullptr ? 0 : scales->values.size();
+  const size_t steps = scale_count * scale_count == weights.size() ? scale_count : scale_count + 1;
+  if (scale_count == 0 || weights.size() != steps * steps) {
     throw bad_input("{}: hybrid_weights of n rows and columns need n or n - 1 values of t_scale",
                     source);
   }

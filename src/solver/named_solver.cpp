@@ -83,12 +83,12 @@ SolverFile choose_finished(const std::string& path, int nfe, const FieldDescript
   }
 }
 
-SchedulePtr coordinates(const std::string& text, const SchedulePtr& own) {
+SchedulePtr coordinates(const std::string& text, const SchedulePtr& schedule) {
   if (text.empty()) return nullptr;
   if (!starts_with(text, kSigma0Prefix)) return make_schedule(text);
   const double sigma_0 = parse_number(text.substr(sizeof(kSigma0Prefix) - 1), "sigma0");
   if (!(sigma_0 > 0)) throw usage_error("sigma0 must be positive, found {}", sigma_0);
-  return sigma_0 == 1 ? nullptr : preconditioned_schedule(own, sigma_0);
+  return sigma_0 == 1 ? nullptr : preconditioned_schedule(schedule, sigma_0);
 }
 
 // KEY=VALUE or a number, maybe with the schedule after them: no name begins like that.

@@ -9,24 +9,24 @@ namespace {
 using nlohmann::json;
 
 void take(json& from, const char* key, std::string& value) {
-  const auto found = from.find(key);
-  if (found == from.end() || !found->is_string()) return;
-  value = found->get<std::string>();
-  from.erase(found);
+  const auto entry = from.find(key);
+  if (entry == from.end() || !entry->is_string()) return;
+  value = entry->get<std::string>();
+  from.erase(entry);
 }
 
 void take(json& from, const char* key, std::optional<double>& value) {
-  const auto found = from.find(key);
-  if (found == from.end() || !found->is_number()) return;
-  value = found->get<double>();
-  from.erase(found);
+  const auto entry = from.find(key);
+  if (entry == from.end() || !entry->is_number()) return;
+  value = entry->get<double>();
+  from.erase(entry);
 }
 
 void take(json& from, const char* key, std::optional<int64_t>& value) {
-  const auto found = from.find(key);
-  if (found == from.end() || !found->is_number_integer()) return;
-  value = found->get<int64_t>();
-  from.erase(found);
+  const auto entry = from.find(key);
+  if (entry == from.end() || !entry->is_number_integer()) return;
+  value = entry->get<int64_t>();
+  from.erase(entry);
 }
 
 void put(json& into, const char* key, const std::string& value) {

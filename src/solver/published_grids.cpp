@@ -82,17 +82,17 @@ const std::vector<Levels>& gits_table() {
 }
 
 // The levels of a whole list, its smallest included, for another number of steps.
-Levels level_at_each_step(const Levels& whole, int steps) {
-  const auto intervals = static_cast<double>(whole.size() - 1);
+Levels level_at_each_step(const Levels& list, int steps) {
+  const auto intervals = static_cast<double>(list.size() - 1);
   Levels levels;
   for (int i = 0; i < steps; ++i) {
     const double place = intervals * i / steps;
     const auto before = static_cast<size_t>(place);
     const double part = place - static_cast<double>(before);
     const bool exact = part == 0;
-    levels.push_back(exact ? whole[before]
-                           : std::exp((1 - part) * std::log(whole[before]) +
-                                      part * std::log(whole[before + 1])));
+    levels.push_back(
+        exact ? list[before]
+              : std::exp((1 - part) * std::log(list[before]) + part * std::log(list[before + 1])));
   }
   return levels;
 }
@@ -105,11 +105,11 @@ std::vector<std::string> names_of(const LevelTable& table) {
 
 Levels levels_in(const LevelTable& table, const std::string& what, const std::string& model,
                  int steps) {
-  const auto found = table.find(model);
-  if (found == table.end()) {
+  const auto entry = table.find(model);
+  if (entry == table.end()) {
     throw usage_error("{}", detail::unknown_name(what, model, names_of(table)));
   }
-  return level_at_each_step(found->second, steps);
+  return level_at_each_step(entry->second, steps);
 }
 
 }  // namespace
@@ -121,13 +121,13 @@ Levels ays_levels(const std::string& model, int steps) {
 Levels gits_levels(int steps) {
   const auto& table = gits_table();
   const auto most = static_cast<int>(table.size()) + 1;
-  Levels whole = {kGitsLargest};
+  Levels list = {kGitsLargest};
   if (steps > 1) {
     const Levels& inner = table[static_cast<size_t>(std::min(steps, most)) - 2];
-    whole.insert(whole.end(), inner.begin(), inner.end());
+    list.insert(list.end(), inner.begin(), inner.end());
   }
-  whole.push_back(kGitsSmallest);
-  return level_at_each_step(whole, steps);
+  list.push_back(kGitsSmallest);
+  return level_at_each_step(list, steps);
 }
 
 Levels optimal_steps_levels(const std::string& model, int steps) {

@@ -54,12 +54,12 @@ Panel panel(const std::function<double(double)>& f, double from, double to) {
   return {sum.integral * half, sum.magnitude * std::abs(half)};
 }
 
-double refine(const std::function<double(double)>& f, double from, double to, const Panel& whole,
+double refine(const std::function<double(double)>& f, double from, double to, const Panel& coarse,
               double tolerance, int depth) {
   const double centre = 0.5 * (from + to);
   const Panel left = panel(f, from, centre), right = panel(f, centre, to);
   const double sum = left.integral + right.integral;
-  if (depth == 0 || std::abs(sum - whole.integral) <= tolerance) return sum;
+  if (depth == 0 || std::abs(sum - coarse.integral) <= tolerance) return sum;
   return refine(f, from, centre, left, tolerance, depth - 1) +
          refine(f, centre, to, right, tolerance, depth - 1);
 }
@@ -74,9 +74,9 @@ double lagrange_basis(const std::vector<double>& nodes, size_t j, double z) {
 
 // Gauss-Legendre panels, halved where two halves do not agree with the whole.
 double integrate(const std::function<double(double)>& f, double from, double to) {
-  const Panel whole = panel(f, from, to);
+  const Panel coarse = panel(f, from, to);
   constexpr int kDeepest = 30;
-  return refine(f, from, to, whole, 1e-15 * whole.magnitude, kDeepest);
+  return refine(f, from, to, coarse, 1e-15 * coarse.magnitude, kDeepest);
 }
 
 }  // namespace

@@ -102,11 +102,11 @@ std::vector<FiledSolver> read_solvers(const json& list, const std::string& where
   require(list.is_array() && !list.empty(), where, "must be a list of solvers");
   std::vector<FiledSolver> solvers;
   for (size_t i = 0; i < list.size(); ++i) {
-    const std::string here = fmt::format("{}[{}]", where, i);
+    const std::string place = fmt::format("{}[{}]", where, i);
     check_keys(list[i], {"nfe", "times", "a", "b"}, {"start_scale", "guided", "c", "provenance"},
-               here);
-    solvers.push_back({read_solver(list[i], here + "."), read_provenance(list[i], here)});
-    read_checked(here, [&] { solvers.back().solver.validate(); });
+               place);
+    solvers.push_back({read_solver(list[i], place + "."), read_provenance(list[i], place)});
+    read_checked(place, [&] { solvers.back().solver.validate(); });
   }
   return solvers;
 }
@@ -152,13 +152,14 @@ std::string own_guidance_text(const NsSolver& solver) {
 
 std::string solver_text(const FiledSolver& filed) {
   const NsSolver& solver = filed.solver;
-  const bool known = !filed.provenance.empty();
+  const bool has_provenance = !filed.provenance.empty();
   return fmt::format(
       "    {{\n      \"nfe\": {},\n      \"start_scale\": {},\n      \"times\": {},\n"
       "      \"a\": {},\n      \"b\": {}{}{}{}\n    }}",
       solver.nfe(), exact(solver.start_scale), numbers(solver.times), numbers(solver.a),
-      rows_text(solver.b), own_guidance_text(solver), known ? ",\n      \"provenance\": " : "",
-      known ? json_text(filed.provenance) : "");
+      rows_text(solver.b), own_guidance_text(solver),
+      has_provenance ? ",\n      \"provenance\": " : "",
+      has_provenance ? json_text(filed.provenance) : "");
 }
 
 const FiledSolver& find(const SolverFile& file, int nfe) {
@@ -199,8 +200,8 @@ const NsSolver& SolverFile::at(int nfe) const { return find(*this, nfe).solver; 
 
 Provenance SolverFile::provenance_of(int nfe) const {
   json all = provenance;
-  const json& own = find(*this, nfe).provenance;
-  if (!own.empty()) all.update(own);
+  const json& filed = find(*this, nfe).provenance;
+  if (!filed.empty()) all.update(filed);
   return provenance_from(all);
 }
 

@@ -55,10 +55,10 @@ Evaluation Trace::evaluate(double t, const LinearForm& x) {
 }
 
 void Trace::record(const LinearForm& x) {
-  const size_t known = solver_.times.size();
-  if (x.size() > known + 1) throw std::logic_error("a state depends on a later evaluation");
-  std::vector<double> row(known);
-  for (size_t j = 0; j < known; ++j) row[j] = x[1 + j];
+  const size_t evaluations = solver_.times.size();
+  if (x.size() > evaluations + 1) throw std::logic_error("a state depends on a later evaluation");
+  std::vector<double> row(evaluations);
+  for (size_t j = 0; j < evaluations; ++j) row[j] = x[1 + j];
   solver_.a.push_back(x[0]);
   solver_.b.push_back(row);
 }

@@ -4,7 +4,7 @@ namespace bespoke {
 
 namespace {
 
-// With evaluations where the model is asked.
+// The solver with its evaluations at times at which the model is asked.
 NsSolver inside(NsSolver solver, const Schedule& path) {
   for (size_t i = 0; i < solver.a.size(); ++i) {
     solver.times[i] = last_inside(path, solver.times[i]);

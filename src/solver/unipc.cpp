@@ -1,4 +1,4 @@
-#include "bespoke/solver/unipc.h"
+#include "unipc.h"
 
 #include <algorithm>
 #include <cmath>

@@ -50,7 +50,7 @@ BESPOKE_VECTOR_VERSIONS void accumulate(double* sum, bool fresh, const Source* s
     for (size_t j = 0; j < N; ++j) total += factors[j] * static_cast<double>(values[j][i]);
     return total;
   };
-  if (fresh) {
+  if (fresh) {  // NOLINT(bugprone-branch-clone): the sums begin differently
 #pragma omp simd
     for (int64_t i = 0; i < count; ++i) sum[i] = add(0, i);
   } else {
@@ -112,7 +112,7 @@ BESPOKE_VECTOR_VERSIONS bool store(const Scratch& sum, T* out, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
     const T value = static_cast<T>(sum[static_cast<size_t>(i)]);
     out[i] = value;
-    residue += value - value;
+    residue += value - value;  // NOLINT(misc-redundant-expression): NaN unless finite
   }
   return residue == 0;
 }
@@ -173,7 +173,7 @@ torch::Tensor device_sum(const std::vector<torch::Tensor>& terms,
                          const torch::Tensor& like) {
   std::vector<torch::Tensor> rows;
   for (const auto& row : coefficients) rows.push_back(torch::tensor(row, torch::kDouble));
-  const auto factors = sent(torch::stack(rows), like.device(), like.scalar_type()).unbind();
+  const auto factors = copied_to(torch::stack(rows), like.device(), like.scalar_type()).unbind();
   torch::Tensor sum = torch::zeros_like(like);
   for (size_t j = 0; j < terms.size(); ++j) {
     sum.addcmul_(terms[j].to(like.scalar_type()), per_sample(factors[j], like.dim()));

@@ -57,7 +57,7 @@ torch::Tensor pending_coefficients(const NsSolver& solver, torch::Device device,
       values[i][1 + n + static_cast<int64_t>(k)] = solver.c[step][k];
     }
   }
-  return sent(table, device, type);
+  return copied_to(table, device, type);
 }
 
 }  // namespace bespoke

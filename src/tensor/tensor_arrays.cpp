@@ -28,7 +28,7 @@ class CpuStates : public GrowingStates {
   bool add(size_t step, const Array& velocity, const Array& difference) override {
     terms_.insert(terms_.begin() + 1 + static_cast<std::ptrdiff_t>(step), tensor_of(velocity));
     if (difference) terms_.push_back(tensor_of(difference));
-    // In place where nobody kept the last state: memory is that of one.
+    // The last state is overwritten where nobody kept it: memory is that of one.
     torch::Tensor next =
         state_ && state_.is_unshared() ? tensor_of(state_) : torch::empty_like(terms_.front());
     const bool finite = combine(next, terms_, step_coefficients(solver_, step));
@@ -109,7 +109,7 @@ class TensorArrays : public Arrays {
     const torch::Tensor& like = tensor_of(yes);
     torch::Tensor values = torch::empty({static_cast<int64_t>(mask.size())}, torch::kBool);
     std::copy(mask.begin(), mask.end(), values.data_ptr<bool>());
-    const torch::Tensor there = sent(values, like.device(), torch::kBool);
+    const torch::Tensor there = copied_to(values, like.device(), torch::kBool);
     return array_of(torch::where(per_sample(there, like.dim()), like, tensor_of(no)));
   }
 
@@ -227,7 +227,7 @@ class TensorArrays : public Arrays {
   }
 
  private:
-  // In the type of a state: float32 or wider.
+  // An array in the type of a state: float32 or wider.
   static torch::Tensor empty_state(torch::IntArrayRef shape, const torch::Tensor& like) {
     const bool wide = like.scalar_type() == torch::kDouble;
     return torch::empty(shape, like.options().dtype(wide ? torch::kDouble : torch::kFloat));
@@ -240,7 +240,8 @@ class TensorArrays : public Arrays {
       return;
     }
     const auto there = [&](size_t j) { return terms[j].to(sum.device(), sum.scalar_type()); };
-    // As few kernels as can be: most sums are of two arrays, and begin with a plain one.
+    // There are to be as few kernels as can be: most sums are of two arrays, and begin with a plain
+    // one.
     const bool plain = coefficients[0] == 1 && terms.size() > 1;
     if (plain) {
       torch::add_out(sum, there(0), there(1), coefficients[1]);

@@ -7,10 +7,10 @@
 namespace bespoke::detail {
 
 std::string tensor_bytes(const std::vector<torch::Tensor>& tensors) {
-  std::vector<torch::Tensor> own;  // a view would be written with all that it is a view of
-  for (const auto& tensor : tensors) own.push_back(tensor.detach().cpu().clone());
+  std::vector<torch::Tensor> copies;  // a view would be written with all that it is a view of
+  for (const auto& tensor : tensors) copies.push_back(tensor.detach().cpu().clone());
   std::ostringstream stream;
-  torch::save(own, stream);
+  torch::save(copies, stream);
   return stream.str();
 }
 

@@ -6,7 +6,7 @@
 
 namespace bespoke {
 
-torch::Tensor sent(const torch::Tensor& values, torch::Device device, torch::ScalarType type) {
+torch::Tensor copied_to(const torch::Tensor& values, torch::Device device, torch::ScalarType type) {
   const bool far = values.device().is_cpu() && !device.is_cpu();
   if (!far || values.requires_grad() || values.numel() == 0) return values.to(device, type);
   const bool uniform = values.dim() == 1 && (values.size(0) == 1 || values.stride(0) == 0);
@@ -21,7 +21,7 @@ torch::Tensor sent(const torch::Tensor& values, torch::Device device, torch::Sca
 
 torch::Tensor rows_of(const torch::Tensor& tensor, const std::vector<int64_t>& positions) {
   return tensor.index_select(
-      0, sent(torch::tensor(positions, torch::kLong), tensor.device(), torch::kLong));
+      0, copied_to(torch::tensor(positions, torch::kLong), tensor.device(), torch::kLong));
 }
 
 }  // namespace bespoke

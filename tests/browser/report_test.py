@@ -199,8 +199,8 @@ class ReportPage:
             reached.add((active.tag_name, active.get_attribute("class") or active.get_attribute("id")))
             active.send_keys(Keys.TAB)
         self.assertTrue(any(tag == "td" for tag, _ in reached), "no heat map was reached")
-        for wanted in (("a", "skip"), ("input", "cost"), ("select", "solver-choice"), ("div", "scroll bounded"),
-                       ("button", "copy")):
+        for wanted in (("a", "skip"), ("input", "cost"), ("select", "solver-choice"),
+                       ("div", "scroll bounded"), ("button", "copy")):
             self.assertIn(wanted, reached)
         self.needs_charts()
         for wanted in (("button", "distilled"), ("select", "target")):

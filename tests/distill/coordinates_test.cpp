@@ -269,7 +269,7 @@ TEST(Coordinates, AUnitStartScaleFollowsTheFirstTime) {
   const CoordinatesPtr coordinates = canonical_coordinates(vp_schedule());
   BnsConstraints constraints;
   constraints.unit_start_scale = true;
-  const FamilyPtr family = bns_family(3, constraints)->told_in(coordinates);
+  const FamilyPtr family = bns_family(3, constraints)->in_coordinates(coordinates);
   const NsSolver start = to_canonical(
       make_solver("dpm++2m", {3, vp_schedule(), "lambda-range:from=-3,to=3"}), *coordinates);
   const std::vector<double> theta = family->parameters(start);

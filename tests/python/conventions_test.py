@@ -1,7 +1,6 @@
 """What models' own samplers do, from Python: clips, parts of paths, integer times, masks, and
 samples of several arrays."""
 
-import json
 import os
 import subprocess
 import sys
@@ -18,7 +17,7 @@ except ImportError as error:
 
 import bespoke
 from bespoke import Error, Schedule, Solver
-from bespoke.arrays import NumPyArrays, arrays_of
+from bespoke.arrays import arrays_of
 from bespoke.clip import Clip
 from bespoke.field import Field
 from bespoke.field_trial import levels_of_time

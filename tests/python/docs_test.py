@@ -1,5 +1,6 @@
 """Runs every block of Python in the guides, with stand-ins for the reader's own models."""
 
+import importlib.util
 import os
 import re
 import sys
@@ -21,9 +22,7 @@ except ImportError:
 
 from mixtures import two_gaussians
 
-try:
-    import diffusers  # noqa: F401
-except ImportError:
+if importlib.util.find_spec("diffusers") is None:
     sys.path.insert(0, str(Path(__file__).resolve().parent / "stand_in"))
 try:
     import matplotlib

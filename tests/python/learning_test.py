@@ -17,9 +17,7 @@ try:
 except ImportError:
     torch = None
 
-import bespoke
-from bespoke import Error, Sampler, Solver
-from bespoke import _core
+from bespoke import Error, Sampler, Solver, _core
 from bespoke.errors import DivergedError
 from bespoke.exponential import Node, step_weights
 from bespoke.k_diffusion import LearningSampler, learning_sampler_of, sample_bespoke
@@ -117,7 +115,7 @@ class Algebra(unittest.TestCase):
         targets = [known.state_at(t, numbers) for t in solver.times[1:]]
         rows, _ = driven(
             fitted_steps(noise, solver.times[:-1], targets,
-                         lambda step: plain_step(step.model, step.index == 3)),
+                         lambda step: plain_step(step.model, step.number == 3)),
             lambda t, x: VELOCITY(np.full(len(x), t), x))
         for row, a, b in zip(rows, solver.a, solver.b):
             np.testing.assert_allclose(row, [a, *b], rtol=1e-9, atol=1e-9)
@@ -138,7 +136,10 @@ class Exponential(unittest.TestCase):
         for description in ("fm-ot", "vp", "cosine", "ddpm-linear"):
             schedule = PlainSchedule(description)
             field = MODEL.field(schedule, "data")
-            answer = lambda t, x: field(np.full(len(x), t), x)
+
+            def answer(t, x):
+                return field(np.full(len(x), t), x)
+
             ends = [driven(Learner(schedule, [4], reference=count).lesson(normal(1, 2)),
                            answer)[0] for count in (30, 60, 160)]
             coarse, fine = (decibels(end, ends[-1]) for end in ends[:2])
@@ -331,7 +332,10 @@ class KDiffusion(unittest.TestCase):
         """By midpoint steps in the logarithm of sigma."""
         levels = np.geomspace(14.6, 1e-3, 3000)
         y = noise * 14.6
-        slope = lambda y, s: y - MODEL.predict(np.ones(len(y)), np.full(len(y), s), y)[0]
+
+        def slope(y, s):
+            return y - MODEL.predict(np.ones(len(y)), np.full(len(y), s), y)[0]
+
         for high, low in zip(levels, levels[1:]):
             middle, h = np.sqrt(high * low), np.log(low / high)
             y = y + h * slope(y + h / 2 * slope(y, high), middle)

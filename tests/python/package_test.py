@@ -297,7 +297,6 @@ class References(unittest.TestCase):
     """By way of compare, whose truth the reference is, and of the trajectories themselves."""
 
     def test_samples_and_trajectories_against_runge_kutta(self):
-        from bespoke.field import Field
         from bespoke.trajectories import reference
         times = [0.05, 0.3, 0.62, 0.97, 1.0]
         for name, prediction in (("fm-ot", "velocity"), ("fm-ot", "noise"), ("cosine", "data"),
@@ -315,7 +314,6 @@ class References(unittest.TestCase):
             np.testing.assert_allclose(found.x, truth[-1], atol=2e-6)
 
     def test_a_sample_does_not_depend_on_its_batch(self):
-        from bespoke.field import Field
         from bespoke.trajectories import reference
         noise = normal(5, 6, 4)
         schedule = Schedule("fm-ot")

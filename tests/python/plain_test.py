@@ -145,8 +145,8 @@ class Files(unittest.TestCase):
         self.refused("row 1 needs 2", solvers=[{**solver, "b": [[0.5], [0.5]]}])
         self.refused("guides itself", solvers=[{**solver, "guided": [0], "c": [[1], [1]]}])
         self.refused("nfe is 3", solvers=[{**solver, "nfe": 3}])
-        self.refused("unknown prediction 'scores'", field={**self.good["field"],
-                                                          "prediction": "scores"})
+        self.refused("unknown prediction 'scores'",
+                     field={**self.good["field"], "prediction": "scores"})
         self.refused("schedule", field={**self.good["field"], "schedule": {"name": "vq"}})
         with self.assertRaisesRegex(Error, 'key "name" is there twice'):
             plain_core.SolverFile.parse('{"name": 1, "name": 2}', "it")

@@ -272,7 +272,7 @@ TEST_F(PairStore, APairThatCannotBeFinishedIsKeptAsSuchAndLeftOut) {
   };
   make_pairs(folder_ / "a", plan_, failing_above(between(7)), conditions, run);
   const Pairs all = read("a", Split::train);
-  const SoundPairs sound = leave_out_broken(all, "train");
+  const IntactPairs sound = leave_out_broken(all, "train");
   EXPECT_EQ(sound.pairs.count(), 8);
   ASSERT_EQ(sound.left_out.size(), 2u);
   EXPECT_EQ(sound.left_out, told);

@@ -1,4 +1,4 @@
-// Distilling solvers that guide themselves, on a guided mixture.
+// Distilling solvers with built-in guidance, on a guided mixture.
 
 #include <gtest/gtest.h>
 

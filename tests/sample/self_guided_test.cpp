@@ -1,4 +1,4 @@
-// Solvers that guide themselves, against ordinary ones on the guided field.
+// Solvers with built-in guidance, against ordinary ones on the guided field.
 
 #include <gtest/gtest.h>
 

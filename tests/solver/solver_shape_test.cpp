@@ -1,4 +1,4 @@
-// What solvers that guide themselves are made of, and who refuses them.
+// What solvers with built-in guidance are made of, and who refuses them.
 
 #include "bespoke/solver/solver_shape.h"
 

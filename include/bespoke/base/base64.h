@@ -4,7 +4,7 @@
 
 namespace bespoke::detail {
 
-// RFC 4648, with padding.
+// The bytes in base64 as RFC 4648 has it, with padding.
 std::string base64(const std::string& bytes);
 
 // A resource held in its own address, such as data:image/png;base64,...

@@ -18,7 +18,7 @@ struct Jet {
   // The independent variable itself.
   static Jet variable(double t) { return {t, 1, 0}; }
 
-  // The derivative as a jet. Its own second derivative is not known and left at zero.
+  // The derivative as a jet, whose second derivative is not known and left at zero.
   Jet derivative() const { return {first, second, 0}; }
 };
 
@@ -34,7 +34,7 @@ inline Jet operator*(const Jet& a, const Jet& b) {
           a.second * b.value + 2 * a.first * b.first + a.value * b.second};
 }
 
-// f(a) from the value and the first two derivatives of f at a.value.
+// Computes f(a) from the value and the first two derivatives of f at a.value.
 inline Jet chain(const Jet& a, double f, double f1, double f2) {
   return {f, f1 * a.first, f2 * a.first * a.first + f1 * a.second};
 }

@@ -19,16 +19,17 @@ void require(bool good, const std::string& where, const std::string& problem);
 nlohmann::json parse_json(const std::string& text, const std::string& source,
                           const std::string& hint);
 
-// The same without a word: discarded where it is no JSON, as the last line of a killed run's log.
+// The same without an error: the value is discarded where the text is no JSON, such as the last
+// line of a killed run's log.
 nlohmann::json try_parse_json(const std::string& text);
 
-// As text. Names are bytes, and JSON has to be UTF-8: what is none becomes U+FFFD.
+// Writes JSON as text. Names are bytes, and JSON has to be UTF-8: what is none becomes U+FFFD.
 template <class Json>
 std::string json_text(const Json& value, int indent = -1) {
   return value.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
-// What the library says of a mistake, without the name it has for it.
+// The sentence in which the JSON library describes a mistake, without the name it has for it.
 std::string plain_words(const nlohmann::json::exception& error);
 
 // Every key of `needed` must be there, every other must be in `optional`.

@@ -18,13 +18,13 @@ struct Matrix {
   double operator()(size_t i, size_t j) const { return values[i * columns + j]; }
 };
 
-// matrix^T vector.
+// Computes matrix^T vector.
 std::vector<double> transposed_product(const Matrix& matrix, const std::vector<double>& vector);
 
-// outer^T inner outer, for a symmetric `inner`; exactly symmetric.
+// Computes outer^T inner outer, for a symmetric `inner`; exactly symmetric.
 Matrix congruence(const Matrix& inner, const Matrix& outer);
 
-// <vector, matrix vector>.
+// Computes <vector, matrix vector>.
 double quadratic_form(const Matrix& matrix, const std::vector<double>& vector);
 
 // Solves matrix x = right for a symmetric positive definite matrix by Cholesky's factorisation.

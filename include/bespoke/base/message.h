@@ -7,14 +7,14 @@
 
 namespace bespoke::detail {
 
-// To stderr as it is. What cannot be written is dropped: a closed or full stderr must not cost the
-// work that it speaks of.
+// Writes to stderr as it is. What cannot be written is dropped: a closed or full stderr must not
+// cost the work that it speaks of.
 void write_to_stderr(const std::string& text);
 
-// One line of at most 300 characters in which nothing acts on the terminal.
+// Makes one line of at most 300 characters in which nothing acts on the terminal.
 std::string one_line(const std::string& text);
 
-// One line for people on stderr.
+// Writes one line for people to stderr.
 template <class... Args>
 void say(fmt::format_string<Args...> format, Args&&... args) {
   write_to_stderr(one_line(fmt::format(format, std::forward<Args>(args)...)) + "\n");

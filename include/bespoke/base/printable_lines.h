@@ -4,7 +4,8 @@
 
 namespace bespoke::detail {
 
-// Several lines as printable() shows each: for what names from files of others are put into.
+// Shows several lines as printable() shows each: for texts that quote names from other people's
+// files.
 std::string printable_lines(const std::string& text);
 
 }  // namespace bespoke::detail

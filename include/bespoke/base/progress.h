@@ -15,7 +15,7 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   void update(double fraction);
-  // The same with a note beside the bar, for work that ends tidily itself: does not throw.
+  // The same with a note beside the bar, and without throwing: for work that ends tidily by itself.
   void show(double fraction, const std::string& note);
 
  private:

@@ -19,8 +19,8 @@ struct Spec {
   double number(const std::string& key, double fallback) const;
   int64_t integer(const std::string& key, int64_t fallback) const;
 
-  // Throws a usage error that names the first option not in `known` and suggests the nearest.
-  void allow_only(const std::vector<std::string>& known) const;
+  // Throws a usage error that names the first option not in `names` and suggests the nearest.
+  void allow_only(const std::vector<std::string>& names) const;
 };
 
 }  // namespace bespoke::detail

@@ -13,7 +13,8 @@ std::vector<std::string> split(const std::string& text, char separator);
 // likely typing error.
 std::string nearest(const std::string& word, const std::vector<std::string>& candidates);
 
-// "unknown WHAT 'word'; did you mean 'x'?" or, with no near candidate, the list of all of them.
+// Says "unknown WHAT 'word'; did you mean 'x'?" or, with no near candidate, the list of all of
+// them.
 std::string unknown_name(const std::string& what, const std::string& word,
                          const std::vector<std::string>& candidates);
 
@@ -31,7 +32,7 @@ std::vector<int64_t> parse_integer_list(const std::string& text, const std::stri
 // that "x2" is before "x10", everything else by its bytes. Different texts are never equal.
 bool natural_less(const std::string& left, const std::string& right);
 
-// At most so many bytes of it, whole characters of UTF-8, with "..." for the rest.
+// Cuts a text to so many bytes, whole characters of UTF-8, with "..." for the rest.
 std::string shortened(const std::string& text, size_t most);
 
 // The text without anything that a terminal acts on: control characters as "\x1b", and likewise

@@ -9,7 +9,7 @@ struct TimeSpan {
   double from = 0, to = 0;
 };
 
-// "0.8-1.4"; throws a usage error that names `what`.
+// Reads "0.8-1.4"; throws a usage error that names `what`.
 TimeSpan parse_time_span(const std::string& text, const std::string& what);
 
 }  // namespace bespoke

@@ -14,7 +14,7 @@ struct LossGradient {
   std::vector<double> gradient;
 };
 
-// Who has gradients of the model: the mean log error of a solver on some training samples, and its
+// What has gradients of the model: the mean log error of a solver on some training samples, and its
 // exact gradient.
 class LossGradients {
  public:
@@ -27,8 +27,8 @@ class LossGradients {
 //   polynomial  rate (1 - k / K)        cosine  rate (1 + cos(pi k / K)) / 2.
 enum class RateDecay { polynomial, cosine };
 
-// Adam as Bespoke Non-Stationary solvers were first trained: a rate of 5e-4 with polynomial decay,
-// or of 1e-4 with cosine annealing, in batches of 40 for 15,000 iterations.
+// Adam in the way Bespoke Non-Stationary solvers were first trained: a rate of 5e-4 with polynomial
+// decay, or of 1e-4 with cosine annealing, in batches of 40 for 15,000 iterations.
 struct AdamOptions {
   double rate = 5e-4;
   RateDecay decay = RateDecay::polynomial;

@@ -9,10 +9,10 @@
 
 namespace bespoke {
 
-// What the best of the catalogue is chosen from: every entry that can spend `nfe` on every grid,
-// the ranges of log-SNR that automatic starts lie on among them, in the coordinates of the schedule
-// and in those of FM-OT. Solvers that compute the same are listed once. `wanted` leaves some out;
-// null: none.
+// The solvers that the best of the catalogue is chosen from: every entry that can spend `nfe` on
+// every grid, the ranges of log-SNR that automatic starts lie on among them, in the coordinates of
+// the schedule and in those of FM-OT. Solvers that compute the same are listed once. `wanted`
+// leaves some out; null: none.
 std::vector<NamedSolver> catalogue_contenders(
     int nfe, const FieldDescription& field, double data_deviation,
     const std::function<bool(const SolverName&)>& wanted = nullptr);

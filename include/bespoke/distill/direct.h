@@ -20,10 +20,10 @@ namespace bespoke {
 // last step refitted: a few samples are soon fitted too well, and those that were not fitted tell.
 //
 // H and g are means over the samples of the iteration and of those before it, whose columns are
-// remembered and whose residuals are taken anew: n forwards a sample instead of a whole Jacobian.
-// Where errors have since fallen by more than four decibels, those columns count less.
+// remembered and whose residuals are taken anew: n evaluations per sample instead of a whole
+// Jacobian. Where errors have since fallen by more than four decibels, those columns count less.
 struct DirectOptions {
-  // Samples of an iteration; 0 takes 4, or more where they are small, 16 numbers a parameter, and
+  // Samples per iteration; 0 takes 4, or more where they are small, 16 numbers per parameter, and
   // twice as many after an iteration that gained nothing, up to 32 or, beyond 14 evaluations, 8.
   int64_t batch = 0;
   int64_t remembered = 40;  // samples of earlier iterations at most
@@ -39,10 +39,10 @@ struct DirectOptions {
   double time_difference = 0;
 };
 
-// Whether a solver of so many evaluations costs so much that more iterations gain more than careful
-// ones. Then at most 8 samples make an iteration instead of 32, 8 others judge it instead of 16,
-// and 3 dampings are tried instead of 5.
-bool is_dear(int nfe);
+// Whether a solver of so many evaluations costs so much that many rough iterations gain more than
+// few careful ones. Then at most 8 samples make an iteration instead of 32, 8 others judge it
+// instead of 16, and 3 dampings are tried instead of 5.
+bool is_costly(int nfe);
 int64_t judges_for(const DirectOptions& options, int nfe);
 int attempts_for(const DirectOptions& options, int nfe);
 
@@ -50,7 +50,8 @@ int attempts_for(const DirectOptions& options, int nfe);
 // past the ripples of a network.
 double far_time_difference(int nfe);
 
-// "smoothing=0.1,attempts=3": any of the above by name but the batch; the rest at their defaults.
+// Reads "smoothing=0.1,attempts=3": any of the above by name but the batch, the rest at their
+// defaults.
 DirectOptions parse_direct_options(const std::string& text);
 
 // The samples of an earlier iteration and theta there.
@@ -59,11 +60,12 @@ struct Remembered {
   std::vector<int64_t> samples;
   double loss = 0;             // on them, there
   double time_difference = 0;  // of its columns
-  // Not stored with a state: taken anew where a run goes on, on the CPU to the same bits.
+  // Columns, which are not stored with a state but taken anew where a run goes on, on the CPU to
+  // the same bits.
   std::shared_ptr<const Columns> columns;
 };
 
-// What an iteration hands to the next.
+// What one iteration hands to the next.
 struct DirectState {
   double damping = 0;       // 0: not started
   double difference = 0;    // of coefficients, once it is known
@@ -77,18 +79,18 @@ struct DirectState {
 std::vector<Change> jacobian_changes(const NsSolver& solver, const Matrix& family_jacobian,
                                      const DirectOptions& options);
 
-// What a run and all changes cost a sample, with a change of every time to both sides.
+// What a run and all changes cost per sample, with every time changed to both sides.
 int64_t calls_of_jacobian(const SolverShape& shape);
 
 // How far answers of the model are from repeating themselves: the root mean square, of that of
 // samples, by which x_n misses being linear over a change of x_0 so small that a smooth model is
 // linear there. About 1e-6 in float32 and a thousand times that in bfloat16; it also sees a model
-// that answers the same call differently. Costs 2 n forwards a sample beyond the runs given.
+// that answers the same call differently. Costs 2 n evaluations per sample beyond the runs given.
 double answer_noise(const Samples& samples, const Runs& runs, const NsSolver& solver,
                     Counts* counts);
 
-// One iteration on theta, on these samples, judged by those. Returns the loss on the samples before
-// it. Bad input where answers repeat too badly to take differences of.
+// Does one iteration on theta, on these samples, judged by those. Returns the loss on the samples
+// before it. Bad input where answers repeat too badly to take differences of.
 double direct_iteration(const Samples& samples, const Family& family, const DirectOptions& options,
                         const std::vector<int64_t>& batch, const std::vector<int64_t>& judges,
                         DirectState& state, std::vector<double>& theta, Counts* counts);

@@ -18,24 +18,28 @@ class Family {
  public:
   virtual ~Family() = default;
 
-  // The same solvers told in the canonical coordinates of a path. What a family holds its solvers
-  // to, it does where they will run: in the model's own.
-  virtual std::shared_ptr<const Family> told_in(const CoordinatesPtr& coordinates) const = 0;
-  // One of them in the model's own coordinates, to run there.
+  // The same solvers in the canonical coordinates of a path. What a family holds its solvers to, it
+  // holds them to where they will run: in the model's own coordinates.
+  virtual std::shared_ptr<const Family> in_coordinates(const CoordinatesPtr& coordinates) const = 0;
+  // A solver of the family in the model's own coordinates, to run there.
   virtual NsSolver in_own_coordinates(const NsSolver& solver) const = 0;
 
+  // The name that users write.
   virtual std::string name() const = 0;
-  // Of each of its solvers.
+  // The shape that all its solvers have.
   virtual SolverShape shape() const = 0;
+  // How many evaluations each of its solvers makes.
   int nfe() const { return shape().nfe; }
 
   // Whether it is every NS solver, up to constraints on the start scale and on times.
   virtual bool is_bns() const = 0;
+  // How many entries theta has.
   virtual size_t parameter_count() const = 0;
 
+  // The solver of these parameters.
   virtual NsSolver solver(const std::vector<double>& theta) const = 0;
 
-  // d(coefficients of the solver) / d(theta), [coefficient_count, parameter_count].
+  // The derivative of the solver's coefficients by theta, [coefficient_count, parameter_count].
   virtual Matrix jacobian(const std::vector<double>& theta) const = 0;
 
   // Which entries of theta are the coefficients a_{n-1}, b_{n-1,0} ... b_{n-1,n-1}, c_{n-1,0} ...
@@ -47,19 +51,20 @@ class Family {
   virtual std::vector<size_t> rounded_parameters() const = 0;
 
   // The parameters of a solver to start from. Times are made representable: t_n becomes 1 (it has
-  // no effect), and increments of less than a hundredth of the mean are raised to it, which pulls
+  // no effect), and increments of less than a hundredth of the mean are raised to that, which pulls
   // repeated times (Heun, RK4) apart; t_0 of a BNS solver is raised to a tenth of the mean. Where
   // the start scale is held at 1, another one moves into the coefficients of x_0.
   // Throws a bad-input error where the coefficients are not in the family.
   virtual std::vector<double> parameters(const NsSolver& solver) const = 0;
 };
+// A family, shared by all that ask it.
 using FamilyPtr = std::shared_ptr<const Family>;
 
-// What a solver must be like to run where it will be run: in the model's own coordinates, whatever
-// those of the family are.
+// What a solver must be like where it will run: in the model's own coordinates, whatever those of
+// the family are.
 struct BnsConstraints {
-  bool unit_start_scale = false;  // the noise is taken as it is
-  TimeRounding times;
+  bool unit_start_scale = false;         // whether the noise is taken as it is
+  TimeRounding times;                    // how times are rounded
   CoordinatesPtr coordinates = nullptr;  // of the family's solvers; null: the model's own
 };
 
@@ -71,7 +76,7 @@ struct BnsConstraints {
 // trains from a solver made in the coordinates of preconditioned_schedule (make_solver_via), on the
 // model's own velocity.
 // Where times are rounded the solvers have the rounded ones, and the Jacobian is that of the times
-// before.
+// before rounding.
 FamilyPtr bns_family(const SolverShape& shape, const BnsConstraints& constraints = {});
 
 // What a Bespoke Scale-Time solver applies to the transformed field: Euler or midpoint steps.
@@ -96,8 +101,8 @@ FamilyPtr bst_family(ScaleTimeBase base, int nfe);
 // start scale where it is free. Times are not rounded.
 FamilyPtr history_family(int history, int nfe, const BnsConstraints& constraints = {});
 
-// One method of the catalogue, by its name, of which only the times are free; those at which its
-// steps begin, for methods of several evaluations a step. The path is the model's own. Parameters
+// One method of the catalogue, by its name, of which only the times are free: for methods of
+// several evaluations per step, those at which steps begin. The path is the model's own. Parameters
 // of any other solver are those of its times. The Jacobian is taken by differences, for the method
 // is run on symbols.
 FamilyPtr times_family(const std::string& method, int nfe, const SchedulePtr& schedule);

@@ -12,10 +12,10 @@
 
 namespace bespoke {
 
-// The shapes of solvers that guide themselves and make exactly so many network calls a sample, by
-// rising number of steps, of which the first ones are guided: the late steps are those that can do
-// without (research/experiments.md). Those of `nfe` steps alone where it is not 0. A usage error
-// where there is none.
+// The shapes of solvers with built-in guidance that make exactly so many network calls per sample,
+// by rising number of steps, of which the first ones are guided: the late steps are those that can
+// do without (research/experiments.md). Those of `nfe` steps alone where it is not 0. No such shape is
+// a usage error.
 std::vector<SolverShape> guided_shapes(int calls, int nfe = 0);
 
 // The shape found, and the fit of it to start from.
@@ -27,11 +27,12 @@ struct GuidedFit {
 struct GuidedSearchOptions {
   FitSearchOptions fit;
   BnsConstraints constraints;
-  // At most, 0 for no limit: what the search might spend beyond its first fit it leaves out.
+  // The most calls, 0 for no limit: the search leaves out what would spend more, but for its first
+  // fit.
   int64_t most_forwards = 0;
 };
 
-// Which of the shapes does best, by fits: each is fitted to the true trajectories of training
+// Finds the shape that does best by fits: each is fitted to the true trajectories of training
 // samples on a few times, and judged on validation samples. More steps gain up to some number and
 // lose beyond it, so the search ends two shapes after the best; its best few are then fitted with
 // the whole search for times. An Error (diverged) where no fit is finite.

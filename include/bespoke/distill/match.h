@@ -11,7 +11,7 @@
 
 namespace bespoke {
 
-// What a solver is to have in common with the model's own samples.
+// What a solver's samples are to have in common with the reference samples.
 //   samples       each sample
 //   both          each sample, and the statistics of features: their mean and covariance
 //   distribution  the statistics, and hardly anything of each sample
@@ -25,31 +25,31 @@ Match parse_match(const std::string& name);
 struct MatchOptions {
   Match match = Match::automatic;
   SampleFeatures features;  // where statistics are matched
-  // Whose statistics, solver's against model's from the same noise; null: the training samples.
-  // It must outlive the distillation.
+  // The samples whose statistics are matched, the solver's against the reference from the same
+  // noise; null: the training samples. They must outlive the distillation.
   const Samples* samples = nullptr;
-  // Which of them are of one group, a class for one, whose statistics are matched apart: a number
-  // for each sample; none: all are of one.
+  // A number for each of these samples that says which group it is of, such as its class: the
+  // statistics of each group are matched apart. None: all are of one group.
   std::vector<int64_t> groups;
-  // Of the mean log error beside the statistics, in parts of their distance at the start; 0 takes
-  // usual_match_weight. At 0.1 a decibel is worth 2.3 % of that distance.
+  // The weight of the mean log error beside the statistics, in parts of their distance at the
+  // start; 0 takes usual_match_weight. At 0.1 a decibel is worth 2.3 % of that distance.
   double weight = 0;
   int64_t iterations = 0;   // at most; 0 takes 4, and 3 from four evaluations on
   double smoothing = 0.05;  // the floor under errors, of their geometric mean
 
   bool has_statistics(int nfe) const;
-  // Throws a usage error that says what is wrong.
+  // Checks the options. Throws a usage error that says what is wrong.
   void validate() const;
 };
 
-// Where the matching of statistics has got to.
+// How far the matching of statistics has come.
 struct MatchState {
   std::vector<double> theta;
   double damping = 0;     // 0: not started
   int64_t iteration = 0;  // done
   double floor = 0;       // under the mean square errors; 0: not known
   bool is_over = false;   // another iteration gains next to nothing
-  // Of the start and of theta: |r|^2, and PSNR on the validation samples.
+  // |r|^2 and the PSNR on the validation samples, of the start and of theta.
   double first_distance = 0, distance = 0;
   double first_psnr = 0, psnr = 0;
   double psnr_error = 0;  // the standard error of psnr
@@ -64,11 +64,11 @@ struct MatchState {
 // go is judged by all of them. Samples are looked at a batch at a time.
 class Matching {
  public:
-  // Bad input where the samples are too few for so many features, or no feature says anything.
+  // Too few samples for so many features are bad input, and so are features that say nothing.
   Matching(const Samples& samples, FamilyPtr family, const MatchOptions& options);
   ~Matching();
 
-  // Moves state.theta once, from where the state says. Returns the objective before.
+  // Moves state.theta once and returns the objective before.
   double iterate(MatchState& state, Counts* counts);
 
   // The evaluations without which an iteration cannot be done.
@@ -79,13 +79,15 @@ class Matching {
   std::unique_ptr<Problem> problem_;
 };
 
-// The number of iterations at most, for a solver of so many evaluations.
+// The most iterations for a solver of so many evaluations.
 int64_t most_match_iterations(const MatchOptions& options, int nfe);
 
-// With one or two evaluations no sample can be followed far: there each counts for less.
+// The weight for a solver of so many evaluations: less for one or two, which cannot follow any
+// sample far.
 double usual_match_weight(Match match, int nfe);
 
-// Samples to match the statistics of so many features on: 768, or twice as many as features.
+// How many samples to match the statistics of so many features on: 768, or twice as many as
+// features.
 int64_t usual_match_samples(int64_t features);
 
 }  // namespace bespoke

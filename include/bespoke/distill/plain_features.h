@@ -7,7 +7,7 @@
 
 namespace bespoke {
 
-// Features of samples for whoever has no network of them: how sharp a sample is at several scales,
+// Features of samples that need no network: how sharp a sample is at several scales,
 // how bright and how contrasted. Of samples [count, channels, height, width] or [count, channels,
 // length]
 //   - logarithms of the mean magnitude of what each of 16 fixed random filters of zero mean, 3 wide
@@ -21,21 +21,30 @@ class PlainFeatures {
   // The shape of a sample, without the count.
   explicit PlainFeatures(const std::vector<int64_t>& sample_shape);
 
+  // How many features a sample has.
   size_t size() const;
 
-  // A row for each of some samples, their numbers one sample after another.
+  // Computes a row of features for each of some samples, given as their numbers one sample after
+  // another.
   Matrix operator()(const std::vector<double>& samples) const;
 
-  // What they are made of, for whoever computes them otherwise: the sample as it is seen, filters
-  // [channels, 3 or 1 high, 3 wide] one number after another, how many scales they answer at, and
-  // what is added before a logarithm.
+  // What follows is for programs that compute the features otherwise.
+
+  // The shape that a sample is seen in.
   struct Plane {
-    int64_t channels, height, width;
+    int64_t channels;  // how many images or signals it consists of
+    int64_t height;    // 1 for a line
+    int64_t width;     // the length of a line
   };
+  // How many channels are measured one by one, the first ones.
   static constexpr int64_t kMostChannels = 8;
-  static constexpr double kFaint = 1e-3;  // fainter than anything seen
+  // What is added before a logarithm: it is fainter than anything seen.
+  static constexpr double kFaint = 1e-3;
+  // The shape that samples are seen in.
   const Plane& plane() const { return plane_; }
+  // The filters, [channels, 3 or 1 high, 3 wide] one number after another.
   const std::vector<std::vector<double>>& filters() const { return filters_; }
+  // How many scales the filters answer at.
   int64_t scales() const { return scales_; }
 
  private:

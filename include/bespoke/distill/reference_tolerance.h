@@ -4,7 +4,7 @@
 
 namespace bespoke {
 
-// What the model's own samples must be known to, so that a solver of so many evaluations is not
+// How exact reference samples must be, so that a solver of so many evaluations is not
 // held back by their errors (research/experiments.md).
 Tolerances usual_tolerances(int nfe);
 

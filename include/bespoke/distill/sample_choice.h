@@ -7,11 +7,11 @@ namespace bespoke {
 
 // Which of `count` samples an iteration looks at.
 
-// `batch` of them, without repetition, from (seed, iteration).
+// Draws `batch` of them without repetition, from (seed, iteration).
 std::vector<int64_t> draw_batch(uint64_t seed, int64_t iteration, int64_t count, int64_t batch);
 
-// The same without chance: one after the other from `first` on, none twice, and from the beginning
-// again after the last.
+// Takes them without chance: one after the other from `first` on, none twice, and from the
+// beginning again after the last.
 std::vector<int64_t> samples_from(int64_t first, int64_t count, int64_t batch);
 
 }  // namespace bespoke

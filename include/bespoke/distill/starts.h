@@ -32,7 +32,7 @@ std::vector<LogSnrRange> likely_ranges(int nfe, const Schedule& schedule, double
 // The grids of these ranges, and uniform t for models that are unlike all that was tried.
 std::vector<std::string> automatic_grids(int nfe, const Schedule& schedule, double data_deviation);
 
-// The methods that are the nearest to some model with few evaluations, on one grid: those of them
+// The methods that come nearest to some model with few evaluations, on one grid: of these, those
 // that can spend `nfe`.
 std::vector<std::string> start_candidates(const std::string& grid, int nfe);
 

@@ -21,7 +21,7 @@ enum class Method { automatic, fit, direct, adam };
 std::string to_string(Method method);
 Method parse_method(const std::string& name);
 
-// Where one start has got to.
+// How far one start has come.
 struct StartState {
   std::string name;
   std::vector<double> theta;
@@ -36,10 +36,10 @@ struct StartState {
   std::string message;  // what diverged
 };
 
-// Where a distillation has got to: everything the next iteration depends on besides the options,
+// How far a distillation has come: everything the next iteration depends on besides the options,
 // the field and the pairs. Empty before the first.
 struct DistillState {
-  // What it belongs to; a run with other options cannot go on from it.
+  // The options it belongs to: a run with others cannot go on from it.
   std::string family;
   int nfe = 0;
   Method method = Method::automatic;
@@ -51,11 +51,11 @@ struct DistillState {
   Counts screening, training, validation;
   double seconds = 0;
 
-  // Iterations of a start, those that match its statistics among them.
+  // The iterations of a start, those that match statistics included.
   int64_t iterations_of(size_t start) const;
 };
 
-// As JSON; every number reads back as exactly the same double.
+// Writes a state as JSON; every number reads back as exactly the same double.
 std::string to_json_text(const DistillState& state);
 DistillState parse_distill_state(const std::string& text, const std::string& source);
 

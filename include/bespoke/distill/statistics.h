@@ -8,22 +8,23 @@
 
 namespace bespoke {
 
-// The space in which sets of samples are compared: features standardised by the model's own samples
+// The space in which sets of samples are compared: features standardised by the reference samples
 // and turned to the axes of their covariance.
 class FeatureSpace {
  public:
-  // Of the model's own samples, a row each. Features that are the same for all say nothing and are
-  // left out. Bad input where all are, or where there are no more samples than features.
+  // The space of the reference samples, given as a row of features each. Features that are the same
+  // for all say nothing and are left out. Bad input where all are, or where there are no more
+  // samples than features.
   explicit FeatureSpace(const Matrix& features);
 
-  // The features that are left.
+  // How many features are left.
   size_t size() const { return places_.size(); }
 
-  // Of the model's samples along the axes.
+  // The variances of the reference samples along the axes.
   const std::vector<double>& variances() const { return variances_; }
 
-  // Rows of features there; of their changes, without the centre. Bad input: as many features as
-  // the model's samples have are expected.
+  // Takes rows of features into this space; changes of features are taken there without the centre.
+  // Another number of features than the reference samples have is bad input.
   Matrix of_features(const Matrix& features) const;
   Matrix of_changes(const Matrix& changes) const;
 
@@ -44,15 +45,15 @@ std::vector<double> statistics_of(const Matrix& z);
 // How the statistics of groups of samples change with some numbers, from how every z changes.
 class StatisticsSlope {
  public:
-  // Of so many numbers, of rows of so many features, of so many groups.
+  // For so many numbers that change, rows of so many features, and so many groups.
   StatisticsSlope(size_t numbers, size_t features, size_t groups);
 
-  // Takes some of the samples: row k of changes[i] is how row k of z, which is of groups[k],
+  // Adds some of the samples: row k of changes[i] is how row k of z, which is of groups[k],
   // changes with number i.
   void add(const Matrix& z, const std::vector<Matrix>& changes, const std::vector<size_t>& groups);
 
-  // By the samples taken: a column for each number; in rows group after group, each as
-  // statistics_of orders them.
+  // How the statistics change by the samples added: a column for each number, and the groups one
+  // after another in rows, each as statistics_of orders it.
   Matrix jacobian() const;
 
  private:
@@ -66,25 +67,26 @@ class StatisticsSlope {
   std::vector<Sums> groups_;
 };
 
-// What a solver's samples are compared with the model's by: statistics of features in the space of
-// the model's, about the model's mean, of each group of samples apart where groups are told.
+// The statistics by which a solver's samples are compared with the reference samples: those of
+// features in the space of the reference, about its mean, of each group apart where there are
+// groups.
 class Statistics {
  public:
-  // Of the model's own samples, a row each, and the group of each, by any numbers; none: all are of
-  // one. Bad input: as for FeatureSpace; or there is not a group for every row, or a row alone in
-  // its group.
+  // Statistics against the reference samples, given as a row of features each, and the group of
+  // each, as any numbers; none: all are of one group. Bad input: as for FeatureSpace; or there is
+  // not a group for every row, or a row is alone in its group.
   explicit Statistics(const Matrix& features, const std::vector<int64_t>& groups = {});
 
   size_t size() const { return wanted_.size(); }
   size_t features() const { return space_.size(); }
 
-  // Of all samples of a solver, in the same order; and the model's own.
+  // The statistics of all samples of a solver, in the same order; and those of the reference.
   std::vector<double> of(const Matrix& features) const;
   const std::vector<double>& wanted() const { return wanted_; }
 
-  // What each statistic counts for, where a solver's are near these. In a group let m be the mean,
-  // C and C* the second moments of the solver's and the model's samples, u and v their variances
-  // along the axes and s = ((sqrt u + sqrt v) / 2)^2. The sum of the squares of weighted
+  // What each statistic counts for, where a solver's are near these. In one group let m be the
+  // mean, C and C* the second moments of the solver's and the model's samples, u and v their
+  // variances along the axes and s = ((sqrt u + sqrt v) / 2)^2. The sum of the squares of weighted
   // differences is
   //   (sum_i e_i m_i^2 + 1/2 sum_ij sqrt(e_i e_j) (C - C*)_ij^2 / (s_i + s_j)) / sum_i e_i v_i,
   // of groups the mean, by their sizes. With all e_i = 1 this is the Fréchet distance in parts of
@@ -92,10 +94,10 @@ class Statistics {
   // The first hardly sees faint features and the second is ruled by chance in them; here e_i is in
   // between, 1 / sqrt(v_i) by the variances of all samples. A thousandth of the largest variance is
   // the least that v and s count as.
-  std::vector<double> weights(const std::vector<double>& found) const;
+  std::vector<double> weights(const std::vector<double>& statistics) const;
 
-  // How they change with some numbers: from features of samples first, first + 1, ... and how these
-  // change, a matrix for each number. Some of the samples tell it nearly.
+  // How the statistics change with some numbers, from features of samples first, first + 1, ... and
+  // how these change, a matrix for each number. Some of the samples are enough to estimate it.
   StatisticsSlope slope(size_t numbers) const;
   void add(const Matrix& features, const std::vector<Matrix>& changes, size_t first,
            StatisticsSlope& slope) const;

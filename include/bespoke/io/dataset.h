@@ -20,11 +20,13 @@ struct Dataset {
   std::vector<std::string> notes;    // sentences for the user: what was resized, cut, skipped
 };
 
+// What samples are brought to.
 struct DatasetOptions {
   // Images: height and width; 0: the size most of them have, which need not be square. Sounds: the
   // length in samples; 0: the median.
   int64_t size = 0;
-  // 0: the most any file has, so grey images stay grey if all are, and are RGB otherwise.
+  // How many channels; 0: the most any file has, so grey images stay grey if all are, and are RGB
+  // otherwise.
   int64_t channels = 0;
   // Told how much is done, from 0 to 1, on the calling thread; what it throws ends the reading.
   std::function<void(double)> on_progress;
@@ -43,8 +45,8 @@ struct DatasetOptions {
 Dataset read_dataset(const std::vector<std::filesystem::path>& sources,
                      const DatasetOptions& options = {});
 
-// Everything but the notes, as .safetensors: tensors `samples` and `labels`, metadata `classes` (a
-// JSON list) and, for sounds, `sample_rate`.
+// Writes everything but the notes as .safetensors: tensors `samples` and `labels`, metadata
+// `classes` (a JSON list) and, for sounds, `sample_rate`.
 void write_dataset(const std::filesystem::path& path, const Dataset& dataset);
 
 }  // namespace bespoke

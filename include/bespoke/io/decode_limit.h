@@ -5,8 +5,9 @@
 
 namespace bespoke {
 
-// A few kilobytes can unpack to gigabytes. What one picture, sound or file of an archive may take
-// once it is unpacked, in bytes: 512 MiB unless set. Set it before reading begins.
+// How much memory one picture, sound or file of an archive may take
+// once it is unpacked, in bytes: 512 MiB unless set. A few kilobytes can unpack to gigabytes. Set
+// it before reading begins.
 void set_decode_limit(uint64_t bytes);
 uint64_t decode_limit();
 

@@ -18,17 +18,17 @@ std::string tensor_sha256(const torch::Tensor& tensor);
 // and a checksum. Any file may be deleted at any time.
 class TensorCache {
  public:
-  // Keeps nothing and finds nothing.
+  // A cache that keeps nothing and finds nothing.
   TensorCache() = default;
-  // Makes the folder; throws where it cannot.
+  // A cache in a folder, which is made; throws where it cannot be.
   explicit TensorCache(const std::filesystem::path& folder);
 
   bool is_on() const { return !folder_.empty(); }
 
   using Tensors = std::map<std::string, torch::Tensor>;
-  // None where there is no such file, or it is broken, altered, or of another key.
+  // Reads a set; none where there is no such file, or it is broken, altered, or of another key.
   std::optional<Tensors> find(const nlohmann::json& key) const;
-  // Replaces what is there, atomically. Throws where it cannot be written.
+  // Writes a set in the place of what is there, whole or not at all. Throws where it cannot.
   void keep(const nlohmann::json& key, const Tensors& tensors) const;
 
  private:

@@ -7,9 +7,8 @@
 
 namespace bespoke {
 
-// Sounds as WAV files. Those of 16-bit PCM every build reads and writes; other encodings are read
-// through libsndfile, and in a build without it the refusal names the package to install.
-
+// What a WAV file holds. Every build reads and writes 16-bit PCM; other encodings are read through
+// libsndfile, and in a build without it the error names the package to install.
 struct WavFile {
   torch::Tensor audio;  // float32 [channels, length]; [-1, 1] unless the file itself holds floats
   int sample_rate = 0;  // in Hz
@@ -20,13 +19,13 @@ struct WavFile {
 // bit for bit.
 std::string encode_wav(const torch::Tensor& audio, int sample_rate);
 
-// The same, as a file.
+// Writes the same to a file.
 void write_wav(const std::filesystem::path& path, const torch::Tensor& audio, int sample_rate);
 
-// Any encoding of the WAV format; a file that is broken or cut off is bad input.
+// Reads any encoding of the WAV format; a file that is broken or cut off is bad input.
 WavFile read_wav(const std::filesystem::path& path);
 
-// The same of a file in memory; `source` names it in messages.
+// The same for a file in memory; `source` names it in messages.
 WavFile decode_wav(std::string bytes, const std::string& source);
 
 }  // namespace bespoke

@@ -21,7 +21,7 @@ class ZipArchive {
   // Threads may call this at once; they take turns.
   std::string read(size_t index) const;
 
-  // "ARCHIVE.zip:NAME", for messages.
+  // Writes "ARCHIVE.zip:NAME", for messages.
   std::string describe(size_t index) const;
 
  private:

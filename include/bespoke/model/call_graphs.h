@@ -41,14 +41,14 @@ class CallGraphs {
   // A recording costs a few calls, and this many must have shown that it will pay: then no sequence
   // of shapes costs more than twice what it would without.
   static constexpr int64_t kCallsBefore = 12;
-  // Recordings kept, those used last, and shapes remembered.
+  // How many recordings are kept, those used last, and how many shapes are remembered.
   static constexpr size_t kMostGraphs = 8, kMostShapes = 64;
 
   // `on_failure`, where there is one, is told once why nothing is recorded any more.
   explicit CallGraphs(CallRecorder recorder,
                       std::function<void(const std::string& why)> on_failure = nullptr);
 
-  // call(copies of the arguments), or what a recording of it answers.
+  // Calls with copies of the arguments, or replays a recording of such a call.
   torch::Tensor call(const std::vector<torch::Tensor>& arguments, const TensorCall& call);
 
   // Whether calls that recur are recorded: where one could not be, none is any more.

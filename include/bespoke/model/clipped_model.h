@@ -9,7 +9,7 @@
 
 namespace bespoke {
 
-// The data prediction [batch, ...] as a sampler clips it. Differentiable where the clip is.
+// Clips the data prediction [batch, ...] as a sampler does. Differentiable where the clip is.
 torch::Tensor clipped(const torch::Tensor& data, const Clip& clip);
 
 // The model as its sampler reads it: a data predictor on the same path, whatever the model itself
@@ -18,8 +18,8 @@ torch::Tensor clipped(const torch::Tensor& data, const Clip& clip);
 // then, as samplers do. Where alpha = 0 leaves a noise prediction's data open, the model is asked a
 // hair inside (data_call).
 //
-// A solver that guides itself weighs velocities, which a clip does not split into: predict_parts is
-// bad input.
+// A solver with built-in guidance weighs velocities, which a clip does not split into:
+// predict_parts is bad input.
 ModelPtr clipped_model(ModelPtr model, const Clip& clip);
 
 // What a clipped model was made of; nothing for any other.

@@ -31,8 +31,8 @@ struct PackageFacts {
   int64_t parameters = 0;
 };
 
-// From the bytes of a package; `source` is what errors call it. Bad input where it is none, or
-// where a fact is missing. Loads no code.
+// Reads what the bytes of a package say; `source` is what errors call it. Bytes that are no
+// package, or lack a fact, are bad input. Loads no code.
 PackageFacts read_package_facts(const std::string& content, const std::string& source);
 
 // Throws bad input unless the package was compiled for the device and the precision it is to run

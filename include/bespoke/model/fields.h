@@ -10,12 +10,12 @@
 
 namespace bespoke {
 
-// f applied to each time, [batch] float64; differentiable, with f's own derivative. Where all times
+// Applies f to each time, [batch] float64; differentiable, with f's own derivative. Where all times
 // are one expanded value f is called once.
 torch::Tensor time_function(const torch::Tensor& t, const std::function<Jet(double)>& f);
 
-// state * x + output * f with a weight of each for every sample, [batch] float64 on the CPU, in x's
-// precision; differentiable.
+// Computes state * x + output * f with weights of its own for every sample, [batch] float64 on the
+// CPU, in x's precision; differentiable.
 torch::Tensor apply_affine(const torch::Tensor& state, const torch::Tensor& output,
                            const torch::Tensor& x, const torch::Tensor& f);
 
@@ -23,11 +23,15 @@ torch::Tensor apply_affine(const torch::Tensor& state, const torch::Tensor& outp
 // At an end where the prediction does not determine u (see safe_time) it is taken a hair inside.
 class VelocityField : public Field {
  public:
+  // The field of a model.
   explicit VelocityField(ModelPtr model);
+  // The velocity, guided where the model is.
   torch::Tensor velocity(const torch::Tensor& x, const torch::Tensor& t,
                          const Conditions& conditions) const override;
+  // The conditional velocity and, where it is asked for, its difference to the unconditional one.
   GuidanceParts velocity_parts(const torch::Tensor& x, const torch::Tensor& t,
                                const Conditions& conditions, bool with_difference) const override;
+  // Whether calls of the model can be recorded as CUDA graphs.
   bool can_be_recorded() const override { return model_->can_be_recorded(); }
 
  private:
@@ -39,20 +43,24 @@ class VelocityField : public Field {
   double margin_;
 };
 
-// The model moved to another schedule after training: bar u = bar alpha' D + bar sigma' E at
-// (t_r, x / s_r). Finite wherever D and E are, even where the model's own velocity is not.
-// Differentiable in x.
+// The velocity of a model moved to another schedule after training: bar u = bar alpha' D + bar
+// sigma' E at (t_r, x / s_r). Finite wherever D and E are, even where the model's own velocity is
+// not. Differentiable in x.
 class RescheduledField : public Field {
  public:
+  // The field of a model on another schedule.
   RescheduledField(ModelPtr model, SchedulePtr to);
+  // The velocity on that schedule at its time r, guided where the model is.
   torch::Tensor velocity(const torch::Tensor& x, const torch::Tensor& r,
                          const Conditions& conditions) const override;
+  // The conditional velocity and, where it is asked for, its difference to the unconditional one.
   GuidanceParts velocity_parts(const torch::Tensor& x, const torch::Tensor& r,
                                const Conditions& conditions, bool with_difference) const override;
+  // Whether calls of the model can be recorded as CUDA graphs.
   bool can_be_recorded() const override { return model_->can_be_recorded(); }
 
  private:
-  // A number of the call of the model at each time.
+  // The same number of each time's call of the model.
   torch::Tensor of_calls(const torch::Tensor& r,
                          const std::function<double(const ModelCall&)>& number) const;
   // The states the model is asked about.

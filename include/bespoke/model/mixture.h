@@ -8,29 +8,31 @@
 
 namespace bespoke {
 
-// sum_k weight_k N(mean_k, deviation_k^2 I), optionally split into classes: the test bed whose
-// predictions are known in closed form.
+// A mixture of Gaussians, sum_k weight_k N(mean_k, deviation_k^2 I), optionally split into classes:
+// the test bed whose predictions are known in closed form.
 struct Mixture {
   torch::Tensor means;             // [components, dimension] float64
   std::vector<double> deviations;  // positive
   std::vector<double> weights;     // positive, need not sum to one
   std::vector<int64_t> classes;    // class of each component; empty if unconditional
 
+  // How many classes the components have; 0 if unconditional.
   int64_t class_count() const;
+  // Throws a bad-input error where shapes or numbers make no sense.
   void validate() const;
 };
 
-// Means are normal with deviation `spread`, deviations uniform in [min_deviation, max_deviation],
-// weights equal; component k belongs to class k mod classes.
+// What a random mixture is like.
 struct RandomMixtureOptions {
-  int64_t dimension = 192;
-  int64_t components = 12;
-  int64_t classes = 0;
-  uint64_t seed = 0;
-  double spread = 0.6;
-  double min_deviation = 0.08;
-  double max_deviation = 0.23;
+  int64_t dimension = 192;      // numbers of a sample
+  int64_t components = 12;      // Gaussians, with equal weights
+  int64_t classes = 0;          // component k belongs to class k mod classes; 0: unconditional
+  uint64_t seed = 0;            // of all that is random
+  double spread = 0.6;          // deviation of the means, which are normal
+  double min_deviation = 0.08;  // the least deviation of a component
+  double max_deviation = 0.23;  // the greatest; they are uniform in between
 };
+// Draws a mixture.
 Mixture random_mixture(const RandomMixtureOptions& options);
 
 // The exact model of a mixture for any schedule and prediction, computed in float64 per sample by

@@ -20,12 +20,12 @@ using Conditions = std::map<std::string, torch::Tensor>;
 Conditions select(const Conditions& conditions, const torch::Tensor& index);
 Conditions slice(const Conditions& conditions, int64_t begin, int64_t end);
 
-// The whole batch so many times, one after the other: row k * batch + i is row i.
+// Repeats the whole batch so many times, one after the other: row k * batch + i is row i.
 torch::Tensor repeat(const torch::Tensor& batch, int64_t times);
 Conditions repeat(const Conditions& conditions, int64_t times);
 
-// What guidance is made of, for whoever weighs it: f(x | y), and where it was asked for how that
-// differs from f(x | null).
+// What guidance is made of, for callers that weigh it: f(x | y), and where it was asked for how
+// that differs from f(x | null).
 struct GuidanceParts {
   torch::Tensor conditional, difference;
 };
@@ -51,21 +51,21 @@ class Model {
   // Whether a call does the same on a device whenever it is made at the same time t, and asks
   // nothing of the CPU: whole samples can then be recorded there (RepeatedSampler).
   virtual bool can_be_recorded() const { return false; }
-  // The precision it computes in; decides how near a singular end it can be trusted.
+  // The precision the model computes in: it decides how near a singular end it can be trusted.
   virtual torch::ScalarType dtype() const = 0;
 };
 
 using ModelPtr = std::shared_ptr<const Model>;
 
-// safe_margin of a precision, and of the model's.
+// The safe_margin of a precision, and of the model's.
 double safe_margin(torch::ScalarType dtype);
 double safe_margin(const Model& model);
 
 // The type states are kept in: float64 for float64 models, float32 for all others.
 torch::ScalarType state_dtype(const Model& model);
 
-// [count, shape...] float64, where samples first ... first + count - 1 of the seed start: standard
-// normal noise, scaled as the model's path asks for.
+// The noise that samples first ... first + count - 1 of a seed start from: standard normal, scaled
+// as the model's path asks for, [count, shape...] float64.
 torch::Tensor starting_noise(const Model& model, uint64_t seed, uint64_t first, int64_t count);
 
 // A velocity field u(t, x), the right-hand side of the sampling ODE.
@@ -75,11 +75,11 @@ class Field {
   virtual torch::Tensor velocity(const torch::Tensor& x, const torch::Tensor& t,
                                  const Conditions& conditions) const = 0;
 
-  // As Model::predict_parts, of the velocity.
+  // The parts of the velocity, as Model::predict_parts gives those of the prediction.
   virtual GuidanceParts velocity_parts(const torch::Tensor& x, const torch::Tensor& t,
                                        const Conditions& conditions, bool with_difference) const;
 
-  // As Model::can_be_recorded.
+  // Whether calls can be recorded, as Model::can_be_recorded says.
   virtual bool can_be_recorded() const { return false; }
 };
 

@@ -30,8 +30,8 @@ class NetworkProgram {
  public:
   virtual ~NetworkProgram() = default;
 
-  // May write into the arguments, which are contiguous, and return a tensor that it keeps. Threads
-  // may call it at once.
+  // Runs the network. It may write into the arguments, which are contiguous, and return a tensor
+  // that it keeps. Threads may call it at once.
   virtual torch::IValue run(const std::vector<torch::Tensor>& arguments) = 0;
 
   virtual NetworkArguments arguments() const = 0;
@@ -44,7 +44,7 @@ class NetworkProgram {
   virtual const torch::jit::Module* script() const { return nullptr; }
 };
 
-// Of a TorchScript module that has a method forward.
+// The program of a TorchScript module that has a method forward.
 NetworkArguments arguments_of(const torch::jit::Module& module);
 int64_t parameter_count(const torch::jit::Module& module);
 

@@ -9,14 +9,14 @@ namespace bespoke {
 // all else. For calls that show what a network does, not what it draws.
 Conditions made_up_conditions(const ModelCard& card, int64_t count);
 
-// What becomes of the first sample with the others beside it and without, at time t: the largest
+// How much the first sample differs with the others beside it and without, at time t: the largest
 // difference of an output, relative to the largest output. A network that treats its samples one by
 // one differs by rounding alone; one that mixes them (normalisation over the batch in training
 // mode, a batch fixed by tracing) draws samples that depend on what is drawn beside them.
 double batch_difference(const Model& model, const torch::Tensor& x, const torch::Tensor& t,
                         const Conditions& conditions);
 
-// Beyond it, rounding is no explanation.
+// The largest difference that rounding may explain.
 constexpr double kMostBatchDifference = 1e-2;
 
 // Calls the model on noise with made-up conditions, once for two samples and once for the first of

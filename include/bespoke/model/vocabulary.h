@@ -12,18 +12,18 @@ namespace bespoke {
 // lower case; what is neither a letter nor a digit only parts words.
 class Vocabulary {
  public:
-  // Words in this order; bad input where one is no word or stands twice.
+  // The words in this order; bad input where one is no word or stands twice.
   explicit Vocabulary(std::vector<std::string> words);
-  // Of all words that occur, sorted.
+  // The vocabulary of all words that occur, sorted.
   static Vocabulary of(const std::vector<std::string>& captions);
 
   const std::vector<std::string>& words() const { return words_; }
 
-  // `length` numbers. A usage error where a word is unknown, with the nearest known one, or where
-  // there are more than `length`.
+  // The `length` numbers of a caption. An unknown word is a usage error that suggests the nearest,
+  // and so are more than `length` words.
   std::vector<int64_t> tokens(const std::string& caption, int64_t length) const;
 
-  // The words again, with spaces between; numbers of no word are left out.
+  // The words of such numbers, with spaces between; numbers of no word are left out.
   std::string caption(const std::vector<int64_t>& tokens) const;
 
  private:

@@ -17,18 +17,18 @@ struct Clip {
   double cap = 0;       // of a dynamic one
 
   bool is_dynamic() const { return quantile > 0; }
-  // Throws bad input.
+  // Checks the numbers. Throws bad input.
   void validate() const;
 };
 bool operator==(const Clip& left, const Clip& right);
 inline bool operator!=(const Clip& left, const Clip& right) { return !(left == right); }
 
-// As cards say it: true for [least, most], another [LEAST, MOST], or {"quantile": 0.995,
-// "cap": 1.5, "range": [-1, 1]}. A mistake is bad input that begins with `where`.
+// Reads a clip as cards write it: true for [least, most], another [LEAST, MOST], or {"quantile":
+// 0.995, "cap": 1.5, "range": [-1, 1]}. A mistake is bad input that begins with `where`.
 Clip clip_from_json(const nlohmann::json& clip, const std::string& where, double least = -1,
                     double most = 1);
 nlohmann::json describe(const Clip& clip);
-// "data clipped to [-1, 1]".
+// Says "data clipped to [-1, 1]".
 std::string to_string(const Clip& clip);
 
 }  // namespace bespoke

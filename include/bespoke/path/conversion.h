@@ -6,11 +6,11 @@
 
 namespace bespoke {
 
-// What a program with any arrays needs to get velocities of a model. Margins are those of
+// What a program with any arrays needs to get velocities of a model. All margins are those of
 // safe_margin.
 
-// The model is asked at `time` about the state scale * x, and with its output f the velocity at x
-// is
+// How to ask a model for a velocity: at `time` about the state scale * x. With its output f the
+// velocity at x is
 //   velocity.state * (scale * x) + velocity.output * f.
 struct ModelCall {
   double time, scale;
@@ -20,8 +20,8 @@ struct ModelCall {
 // The velocity on the model's own path at time t.
 ModelCall velocity_call(Prediction prediction, const Schedule& schedule, double t, double margin);
 
-// The data prediction at time t: the model is asked at `time` about x, and with its output f it is
-// data.state * x + data.output * f. What a clip acts on.
+// How to ask a model for its data prediction, which a clip acts on, at time t: at `time` about x.
+// With its output f it is data.state * x + data.output * f.
 struct DataCall {
   double time;
   Affine<double> data;
@@ -32,8 +32,8 @@ DataCall data_call(Prediction prediction, const Schedule& schedule, double t, do
 ModelCall rescheduled_call(Prediction prediction, const Schedule& schedule,
                            const ScaleTime& transform, const Schedule& to, double r, double margin);
 
-// How a model is integrated over [start, end]: from `first` to `last`, which differ from the ends
-// where the prediction determines nothing there. Such an end is bridged.
+// Between which times a model is integrated over [start, end]: from `first` to `last`, which differ
+// from the ends where the prediction determines nothing there. Such an end is bridged.
 struct Crossing {
   double start, end, first, last;
 

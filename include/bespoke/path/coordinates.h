@@ -11,9 +11,9 @@ namespace bespoke {
 // follows, what it answers there is held.
 double last_inside(const Schedule& path, double t);
 
-// How a model is told (schedule, time, scale of states) must not change which solver is found for
-// it. So solvers are looked for in coordinates of the model's path that are the same whatever it is
-// told in, and are translated at the end.
+// How a model is described (schedule, time, scale of states) must not change which solver is found
+// for it. So solvers are looked for in coordinates that are the same however its path is described,
+// and are translated at the end.
 //
 // They are those of the FM-OT path, y = x / (alpha + sigma) at r = alpha / (alpha + sigma), a
 // function of log-SNR alone. The part of it that the model's path covers is run through while time
@@ -22,10 +22,11 @@ double last_inside(const Schedule& path, double t);
 struct Coordinates {
   SchedulePtr own;        // the model's path
   SchedulePtr canonical;  // the same in these coordinates
-  // How states there follow from the model's own, y = s x, and the other way.
+  // How states in these coordinates follow from the model's own, y = s x, and the other way.
   ScaleTimePtr to_canonical, to_own;
 
-  // Of the noise a sampler draws: the state at time 0 is this times the model's own.
+  // The factor on the noise that a sampler draws: the state at time 0 is this times the model's
+  // own.
   double start_factor() const;
 
   // The same time on the other path, but for times no model is asked at (last_inside).
@@ -34,8 +35,9 @@ struct Coordinates {
 };
 using CoordinatesPtr = std::shared_ptr<const Coordinates>;
 
-// Null where the model's own are canonical: on the whole FM-OT path.
-CoordinatesPtr canonical_coordinates(const SchedulePtr& own);
+// The canonical coordinates of a path; null where the model's own are that: on the whole FM-OT
+// path.
+CoordinatesPtr canonical_coordinates(const SchedulePtr& schedule);
 
 // The part of the FM-OT path that a path covers.
 struct StraightPart {

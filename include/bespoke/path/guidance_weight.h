@@ -10,20 +10,23 @@
 
 namespace bespoke {
 
-// Weights w from one to another, of which each sample has its own.
+// A range of weights w, from which each sample has its own.
 struct GuidanceRange {
-  double from = 0, to = 0;
+  double from = 0;  // the least weight
+  double to = 0;    // the greatest weight
 
+  // How far apart the least and the greatest weight are.
   double width() const { return to - from; }
+  // Whether the weight lies in the range, ends included.
   bool contains(double w) const { return w >= from && w <= to; }
-  // Its parts in order, to show figures by: of width one where it is at least two wide (the last
-  // may be narrower), otherwise four equal ones.
+  // The parts of the range that figures are shown for, in order: each of width one where the range
+  // is at least two wide (the last may be narrower), otherwise four equal ones.
   std::vector<GuidanceRange> bins() const;
 };
+// Whether both ends are the same.
 bool operator==(const GuidanceRange& left, const GuidanceRange& right);
 
-// What each sample's own w is called among its conditions. No condition of a model may be called
-// so.
+// The name of each sample's own w among its conditions. No condition of a model may have it.
 constexpr char kGuidanceCondition[] = "guidance w";
 
 // The weight w(t) of classifier-free guidance, u_w = (1 + w) u(x|y) - w u(x), in our time: linear
@@ -34,37 +37,48 @@ constexpr char kGuidanceCondition[] = "guidance w";
 // points then are that sample's share of its w, 1, so that at(t) times its w is what it gets.
 struct GuidanceWeight {
   std::vector<std::pair<double, double>> points = {{0, 0}};  // (t, w), t increasing
-  double from = 0, to = 1;
-  std::optional<GuidanceRange> range;
+  double from = 0;                                           // where the interval begins
+  double to = 1;                                             // where the interval ends
+  std::optional<GuidanceRange> range;                        // of each sample's own w
 
+  // No guidance: w = 0.
   GuidanceWeight() = default;
-  GuidanceWeight(double w) : points{{0, w}} {}  // a constant is a weight: the usual case
+  // The same weight at all times, which is the usual case and so converts implicitly.
+  GuidanceWeight(double w) : points{{0, w}} {}
+  // A range of weights, of which each sample has its own.
   GuidanceWeight(GuidanceRange range) : points{{0, 1}}, range(range) {}
 
+  // The weight at t, or the share of each sample's own, with its derivative.
   Jet at(double t) const;
+  // Whether there is no guidance at any time.
   bool is_zero() const;
+  // Whether the weight is the same at all times and for all samples.
   bool is_constant() const { return !range && points.size() == 1 && from <= 0 && to >= 1; }
 };
 
+// Whether both are the same points, interval and range.
 bool operator==(const GuidanceWeight& left, const GuidanceWeight& right);
+// Whether they differ in any of these.
 bool operator!=(const GuidanceWeight& left, const GuidanceWeight& right);
 
 // Whether what was made for `made` was made for `asked` too: the same, or a weight or range inside
 // its range.
 bool covers(const GuidanceWeight& made, const GuidanceWeight& asked);
 
-// "2", "0:1,0.5:3,1:0" (t:value) or the range "0-4" ("-1-0.5" begins below zero). Values are w, or
-// 1 + w where `as_scale`; `what` names the value in messages. The interval is "from,to".
+// Reads "2", "0:1,0.5:3,1:0" (t:value) or the range "0-4" ("-1-0.5" begins below zero). Values are
+// w, or 1 + w where `as_scale`; `what` names the value in messages.
 GuidanceWeight parse_guidance(const std::string& text, bool as_scale, const std::string& what);
+// Reads the interval "from,to" into a weight.
 void parse_guidance_interval(GuidanceWeight& weight, const std::string& text,
                              const std::string& what);
 
-// "guidance w = 2 (guidance_scale 3)": both conventions, so that no figure is misread.
+// Writes "guidance w = 2 (guidance_scale 3)": both conventions, so that no figure is misread.
 std::string to_string(const GuidanceWeight& weight);
 
-// A number where w is constant, {"from": 0, "to": 4} for a range (with "interval" where it has
-// one), otherwise {"points": [[t, w], ...], "interval": [from, to]}.
+// Writes a number where w is constant, {"from": 0, "to": 4} for a range (with "interval" where it
+// has one), otherwise {"points": [[t, w], ...], "interval": [from, to]}.
 nlohmann::json describe(const GuidanceWeight& weight);
+// Reads what `describe` wrote; `where` names it in messages.
 GuidanceWeight guidance_from_json(const nlohmann::json& json, const std::string& where);
 
 }  // namespace bespoke

@@ -43,7 +43,7 @@ TimeCard time_card_from_json(const nlohmann::json& time, const std::string& wher
 // "levels": 1000, "input_scaling": "edm"}, without what is at its default.
 nlohmann::json describe(const TimeCard& time, InputScaling scaling);
 
-// Both, as describe() writes them.
+// Reads both, as describe() writes them.
 struct NetworkInput {
   TimeCard time;
   InputScaling scaling = InputScaling::none;
@@ -53,7 +53,8 @@ NetworkInput network_input_from_json(const nlohmann::json& description, const st
 // Our time as the network's, with its derivative.
 Jet network_time(const TimeCard& card, const Schedule& schedule, double t);
 
-// The number that the network is given: the above, a whole one where the card asks for that.
+// The number that the network is given: that time, rounded to an integer where the card asks for
+// it.
 double network_time_value(const TimeCard& card, const Schedule& schedule, double t);
 
 // What x is multiplied by before the network sees it, with its derivative.

@@ -14,9 +14,12 @@ namespace bespoke {
 // D and E always satisfy x = alpha D + sigma E, so each is an affine function of x and any other.
 enum class Prediction { velocity, noise, data, v, edm, score };
 
+// The names of all predictions, in the order of the enumeration.
 const std::vector<std::string>& prediction_names();
+// The name of a prediction, as cards and solver files have it.
 std::string to_string(Prediction prediction);
-// Takes the names of other tools too: eps, epsilon, x0, sample, v_prediction, flow.
+// Reads the name of a prediction. Takes the names of other tools too: eps, epsilon, x0, sample,
+// v_prediction, flow.
 Prediction parse_prediction(const std::string& name);
 
 // The deviation of the data that EDM's preconditioning assumes.
@@ -25,21 +28,27 @@ constexpr double kEdmSigmaData = 0.5;
 // wanted = state * x + output * f, with x the state and f the model's output.
 template <class T>
 struct Affine {
-  T state, output;
+  T state;   // the weight of x
+  T output;  // the weight of f
 };
 
+// The data prediction D from what the model returns.
 template <class T>
 Affine<T> data_from(Prediction prediction, const BasicPoint<T>& p);
+// The noise prediction E from what the model returns.
 template <class T>
 Affine<T> noise_from(Prediction prediction, const BasicPoint<T>& p);
+// The velocity u from what the model returns.
 template <class T>
 Affine<T> velocity_from(Prediction prediction, const BasicPoint<T>& p);
 
-// The model's output as data_weight * D + noise_weight * E: the inverse of the conversions above.
+// The weights of a combination data * D + noise * E.
 template <class T>
 struct DataNoise {
-  T data, noise;
+  T data;   // the weight of D
+  T noise;  // the weight of E
 };
+// The model's output as such a combination: the inverse of the conversions above.
 template <class T>
 DataNoise<T> output_in_terms_of_data_and_noise(Prediction prediction, const BasicPoint<T>& p);
 

@@ -11,7 +11,8 @@ struct ScaleTimePoint {
   double t, s, t_dot, s_dot;
 };
 
-// t_r and s_r > 0 with their derivatives, for r in [0, 1]. It turns a velocity field u into
+// A scale-time transformation: t_r and s_r > 0 with their derivatives, for r in [0, 1]. It turns a
+// velocity field u into
 //   bar u_r(x) = (s' / s) x + t' s u_{t_r}(x / s).
 class ScaleTime {
  public:
@@ -26,8 +27,8 @@ using ScaleTimePtr = std::shared_ptr<const ScaleTime>;
 // sigma_0 preconditioning is the change to preconditioned_schedule(from, sigma_0).
 ScaleTimePtr schedule_change(SchedulePtr from, SchedulePtr to);
 
-// From the FM-OT path to a schedule's: x(t) = s bar x(r) with r = alpha / (alpha + sigma) and
-// s = alpha + sigma, r standing in the place of t.
+// The transformation from the FM-OT path to a schedule's: x(t) = s bar x(r) with r = alpha / (alpha
+// + sigma) and s = alpha + sigma, r standing in the place of t.
 ScaleTimePoint from_fm_ot(const Schedule& schedule, double t);
 
 }  // namespace bespoke

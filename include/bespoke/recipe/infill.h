@@ -34,14 +34,14 @@ struct InfillWindow {
 // than the window, and silence around it.
 InfillWindow window_around(const torch::Tensor& sound, const Gap& gap, const ModelCard& card);
 
-// 1 where a frame is known, 0 where the encoder sees the gap in it: float32 [1, frames].
+// Which frames are known: 1, or 0 where the encoder sees the gap in one, float32 [1, frames].
 torch::Tensor known_frames(const Gap& gap, const ModelCard& card);
 
-// kVisible and kKnown of windows. Nothing of what the gap had is in them.
+// The conditions kVisible and kKnown of windows. Nothing of what the gap had is in them.
 Conditions gap_conditions(const std::vector<InfillWindow>& windows, const Encoder& encoder,
                           const ModelCard& card);
 
-// The model's samples with what is known put back; conditions as gap_conditions gives them.
+// Puts what is known back into the model's samples; conditions as gap_conditions gives them.
 torch::Tensor with_known(const torch::Tensor& x, const Conditions& conditions);
 
 // A sound [length] with its gap from `filled`, of the same length, and all else as it was but for

@@ -16,35 +16,39 @@
 
 namespace bespoke {
 
+// What is learnt, and from how much.
 struct LearningOptions {
   int nfe = 8;                              // of the solver that is learnt
-  BnsConstraints constraints;               // and what it must be like
-  int64_t samples = 8;                      // it is learnt from the first so many; more gain little
-  int64_t evaluations = kUsualEvaluations;  // of each of those
+  BnsConstraints constraints;               // what the solver must be like
+  int64_t samples = 8;                      // how many it is learnt from; more gain little
+  int64_t evaluations = kUsualEvaluations;  // for each of those
 };
 
 // What was learnt, and from how much.
 struct LearntSolver {
-  NamedSolver solver;
-  // The mean log error on samples it has not seen, as left_out_loss estimates it; of one sample, on
-  // that.
+  NamedSolver solver;  // what the samples behind the first are drawn with
+  // The mean log error on samples it has not seen, as left_out_loss estimates it; where it is
+  // learnt from one sample, on that.
   double loss = 0;
-  int64_t samples = 0;
-  int64_t calls = 0;  // of the model, all in: for the samples and for fits
+  int64_t samples = 0;  // that it was learnt from
+  int64_t calls = 0;    // of the model, all in: for the samples and for fits
 };
 
 // Draws samples of a model and learns from the first of them how to draw the others in few
 // evaluations: no training, no step beforehand. The first are drawn by 30 evaluations each, nearer
-// to the model's own than any that follow, and the solver is fitted to their ways there as soon as
-// another is wanted. Nothing is learnt from a call that ends in an error.
+// to the reference samples than any that follow, and the solver is fitted to their trajectories as
+// soon as another is wanted. Nothing is learnt from a call that ends in an error.
 class LearningSampler {
  public:
+  // A sampler that has learnt nothing yet.
   LearningSampler(ModelPtr model, LearningOptions options = {});
 
-  // The samples of this noise [count, ...], in order, on the CPU; computed where the noise lies.
+  // Draws samples from this noise [count, ...], in order, computed where the noise lies and
+  // returned on the CPU.
   torch::Tensor sample(const torch::Tensor& x0, const Conditions& conditions = {},
                        const Batching& batching = {});
 
+  // What was learnt; none before the first samples have been drawn.
   const std::optional<LearntSolver>& learnt() const { return learnt_; }
 
  private:

@@ -6,16 +6,18 @@
 
 namespace bespoke {
 
-// The processes that mpirun, srun or the like started together with this one; null where it was
-// started alone. Bad input where it was not and the library was built without MPI. Call it once,
+// Joins the processes that mpirun, srun or the like started together with this one; null where it
+// was started alone. Several processes and a library built without MPI are bad input. Call it once,
 // before threads are started; MPI ends with the team.
 std::unique_ptr<Team> join_mpi_team();
 
-// Of the members on this machine, the number of this one and how many there are: each can take a
-// GPU and a part of the cores of its own.
+// The place of a process among the members on its machine: each can take a GPU and a part of the
+// cores of its own.
 struct LocalPlace {
-  int rank = 0, size = 1;
+  int rank = 0;  // the number of this member, from 0
+  int size = 1;  // how many are on this machine
 };
+// The place of this process on its machine.
 LocalPlace local_place(const Team& team);
 
 // Ends all processes of the team at once, with this exit code.

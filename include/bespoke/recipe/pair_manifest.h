@@ -29,13 +29,13 @@ struct SplitPlan {
   int64_t seed = 0;
 };
 
-// Whose samples they are. `model` is whatever tells models apart, such as the hash of the weights.
+// Whose samples the pairs are. `model` is what identifies it, such as the hash of the weights.
 struct PairOwner {
   nlohmann::json model = nlohmann::json::object();
   GuidanceWeight guidance;
 };
 
-// All that decides what the pairs are. The defaults are the paper's.
+// All that decides what the pairs are, by default as in the paper.
 struct PairPlan {
   PairOwner owner;
   Tolerances tolerances;
@@ -46,7 +46,7 @@ struct PairPlan {
   int64_t trajectories = 0;  // kept too, of the first so many training pairs
 };
 
-// Throws a usage error: counts, tolerances, and two splits that would share their noise.
+// Checks counts and tolerances, and that splits share no noise. Throws a usage error.
 void check_plan(const PairPlan& plan);
 
 // What manifest.json says.
@@ -55,19 +55,19 @@ struct PairManifest {
   torch::ScalarType dtype = torch::kFloat;  // the model's precision
   std::vector<int64_t> sample_shape;
   std::optional<int64_t> evaluations;  // spent on all pairs; none until all are there
-  // SHA-256 of each file by its name. Folders made before there were any have none.
+  // The SHA-256 of each file by its name. Folders of early versions have none.
   std::map<std::string, std::string> checksums;
 
   const SplitPlan& split(Split which) const;
   int64_t count() const { return plan.train.count + plan.validation.count; }
-  // In which x0 and x1 are kept.
+  // The type in which x0 and x1 are kept.
   torch::ScalarType state_dtype() const;
 };
 
-// The manifest of a folder of pairs, with everything checked but whose it is.
+// Reads the manifest of a folder of pairs and checks everything but whose it is.
 PairManifest read_pair_manifest(const std::filesystem::path& folder);
 
-// The same of the text of its manifest.json; `source` names it in messages.
+// The same for the text of its manifest.json; `source` names it in messages.
 PairManifest parse_pair_manifest(const std::string& text, const std::string& source);
 
 }  // namespace bespoke

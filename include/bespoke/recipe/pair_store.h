@@ -16,9 +16,10 @@ namespace bespoke {
 // Pairs kept as a folder of safetensors files and a manifest (docs/guide/pairs.md), so that they
 // are computed once.
 
+// What a run that makes pairs leaves.
 struct PairReport {
-  PairManifest manifest;
-  int64_t made = 0;  // pairs this run added
+  PairManifest manifest;  // of the folder as it is now
+  int64_t made = 0;       // pairs this run added
 };
 
 // Makes the pairs that the folder lacks, shard by shard, with reference(). A run that was stopped
@@ -31,14 +32,15 @@ PairReport make_pairs(const std::filesystem::path& folder, const PairPlan& plan,
                       const ModelPtr& model, const PairConditions& conditions,
                       const PairRun& run = {});
 
-// A split's first `count` pairs on the CPU, all if count is 0. Bad input, in one sentence: pairs of
-// another model or guidance, missing or foreign shards, wrong shapes, noise that is not finite. The
-// x1 of a pair that could not be finished is NaN: see leave_out_broken.
+// Reads a split's first `count` pairs to the CPU, all if count is 0. Bad input, in one sentence:
+// pairs of another model or guidance, missing or foreign shards, wrong shapes, noise that is not
+// finite. The x1 of a pair that could not be finished is NaN: see leave_out_broken.
 Pairs read_pairs(const std::filesystem::path& folder, Split split, const PairOwner& owner,
                  int64_t count = 0);
 
-// The trajectories the folder has of its first `count` training pairs, of as many as it has if
-// count is 0; null where it has none. Checked as pairs are. `model` is guided as the owner says.
+// Reads the trajectories that the folder has of its first `count` training pairs, of as many as it
+// has if count is 0; null where it has none. Checked as pairs are. `model` is guided as the owner
+// says.
 std::shared_ptr<const DenseTrajectories> read_trajectories(const std::filesystem::path& folder,
                                                            const PairOwner& owner,
                                                            const Model& model, int64_t count = 0);

@@ -8,13 +8,13 @@
 
 namespace bespoke {
 
-// A row of features for each of some samples, [batch, ...] -> [batch, d].
+// Computes a row of features for each of some samples, [batch, ...] -> [batch, d].
 using TensorFeatures = std::function<torch::Tensor(const torch::Tensor& samples)>;
 
 // The same for Samples of LibTorch tensors.
 SampleFeatures sample_features(TensorFeatures features);
 
-// Those that need no network (PlainFeatures), of samples of any one shape.
+// The features that need no network (PlainFeatures), for samples of any one shape.
 torch::Tensor plain_tensor_features(const torch::Tensor& samples);
 
 }  // namespace bespoke

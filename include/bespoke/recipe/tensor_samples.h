@@ -15,16 +15,17 @@
 
 namespace bespoke {
 
-// From a sample to the space errors are measured in; differentiable. None is the identity.
+// Takes samples to the space errors are measured in; differentiable. None: they are in it.
 using Decode = std::function<torch::Tensor(const torch::Tensor&)>;
 
 struct TensorSamplesOptions {
   Decode decode;
-  // Which numbers count, as EvaluationOptions::mask says, for samples with these conditions; none
-  // or an undefined tensor: all.
+  // Tells which numbers of samples with these conditions count, as EvaluationOptions::mask says;
+  // none, or an undefined tensor: all.
   std::function<torch::Tensor(const Conditions&)> mask;
   int64_t device_batch = 64;  // samples given to the model at once
-  // As in EvaluationOptions. distill(model) joins runs elsewhere than on a CPU.
+  // Whether runs are joined, as in EvaluationOptions; distill(model) joins them on devices other
+  // than the CPU.
   bool joins_runs = false;
   Team* team = &alone();
 };
@@ -47,7 +48,7 @@ class TensorGradients : public LossGradients {
                   Counts* counts) const override;
 
  private:
-  // Of this member's part of the samples, each with the same weight.
+  // The loss and gradient of this member's part of the samples, each with the same weight.
   LossGradient own(const NsSolver& solver, const std::vector<int64_t>& samples, double weight,
                    Counts* counts) const;
 

@@ -14,7 +14,8 @@ namespace bespoke {
 
 struct ReferenceOptions {
   Tolerances tolerances;
-  // Not 0: by so many evaluations a sample instead (run/multistep.h), from noise to data.
+  // Not 0: samples are drawn by so many evaluations each instead (run/multistep.h), from noise to
+  // data.
   int64_t fixed_evaluations = 0;
   double start = 0, end = 1;                  // in the model's time; x_0 is the state at start
   int64_t most_evaluations = 20000;           // per sample, before it is called diverged
@@ -24,10 +25,10 @@ struct ReferenceOptions {
   std::function<void(int64_t)> on_less = {};  // told a smaller batch, where memory ran out
   int64_t record = 0;  // keep the trajectories of the first so many; x(1) is the same either way
   // Told the number of a sample that the reference cannot finish, and why; its x and its trajectory
-  // are then NaN. Where there is none, such a sample is an Error (diverged).
+  // are then NaN. Without this, such a sample is an Error (diverged).
   std::function<void(int64_t sample, const std::string& why)> on_given_up = {};
-  // All samples take the same steps, by their mean error: for fields that take one time for a whole
-  // batch. They are then computed in one batch.
+  // Whether all samples take the same steps, by their mean error: for fields that take one time for
+  // a whole batch. They are then computed in one batch.
   bool together = false;
 };
 

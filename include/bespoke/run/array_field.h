@@ -18,7 +18,7 @@ namespace bespoke {
 enum class Question { velocity, conditional, conditional_and_difference };
 Question question_at(const SolverShape& shape, size_t step);
 
-// Calls of the network for one sample.
+// How many network calls a question takes for one sample.
 int64_t calls_of(Question question);
 
 // The answer; no difference unless it was asked for.
@@ -35,7 +35,7 @@ class ArrayField {
 
   virtual const Arrays& arrays() const = 0;
 
-  // At each row of x, which is a state of sample samples[row]; on the field's own path.
+  // Answers at each row of x, which is a state of sample samples[row], on the field's own path.
   virtual Velocities evaluate(const Array& x, const std::vector<double>& times,
                               const std::vector<int64_t>& samples, Question question) const = 0;
 };
@@ -44,25 +44,25 @@ class ArrayField {
 // and smooth at both ends, whatever it predicts.
 class SampledField : public ArrayField {
  public:
-  // As `evaluate`, on the FM-OT path.
+  // Answers as `evaluate` does, but on the FM-OT path.
   virtual Velocities evaluate_straight(const Array& x, const std::vector<double>& times,
                                        const std::vector<int64_t>& samples,
                                        Question question) const = 0;
 
-  // One first-order step over an end where the prediction determines nothing, with the data
+  // Takes one first-order step over an end where the prediction determines nothing, with the data
   // prediction made at `at`.
   virtual Array bridge(const Array& x, double from, double to, double at,
                        const std::vector<int64_t>& samples) const = 0;
 
-  // Between which times it can be integrated.
+  // The times between which it can be integrated.
   virtual Crossing crossing(double start, double end) const = 0;
   virtual SchedulePtr schedule() const = 0;
   // The nearest time at which the velocity can be taken on the field's own path.
   virtual double velocity_time(double t) const = 0;
 };
 
-// What a model predicts, before it is made a velocity: all that a caller with a model of any kind
-// writes. Guided where the question is `velocity` and the model is guided.
+// A model's prediction, before it is made a velocity: all that a caller with a model of any kind
+// implements. Guided where the question is `velocity` and the model is guided.
 class ArrayModel {
  public:
   virtual ~ArrayModel() = default;
@@ -77,12 +77,13 @@ class ArrayModel {
 std::shared_ptr<SampledField> model_field(std::shared_ptr<const ArrayModel> model,
                                           Prediction prediction, SchedulePtr schedule);
 
-// `units` things in a row, in as few parts of at most `most` as can be, of nearly the same size.
+// Calls work on `units` things in a row, in as few parts of at most `most` as can be, of nearly the
+// same size.
 void for_even_parts(int64_t units, int64_t most,
                     const std::function<void(int64_t begin, int64_t end)>& work);
 
-// A field's answer about so many rows at most at a time, with whole groups of `group` rows in each
-// batch. What it cost is counted.
+// Asks a field about so many rows at most at a time, with whole groups of `group` rows in each
+// batch, and counts the cost.
 Velocities evaluate_in_batches(const ArrayField& field, const Array& x,
                                const std::vector<double>& times,
                                const std::vector<int64_t>& samples, Question question,

@@ -15,8 +15,10 @@ namespace bespoke {
 // inside.
 class Array {
  public:
+  // No array.
   Array() = default;
 
+  // Holds an array of a library.
   template <class Content>
   static Array of(Content content) {
     Array array;
@@ -24,14 +26,16 @@ class Array {
     return array;
   }
 
+  // The array of the library, which must be of the type that `of` was given.
   template <class Content>
   const Content& as() const {
     return *static_cast<const Content*>(content_.get());
   }
 
+  // Whether there is an array.
   explicit operator bool() const { return content_ != nullptr; }
 
-  // Whether nobody else has it.
+  // Whether no other Array shares the content.
   bool is_unshared() const { return content_.use_count() == 1; }
 
  private:
@@ -47,7 +51,7 @@ class GrowingStates {
   // a device that would have to be waited for returns true.
   virtual bool add(size_t step, const Array& velocity, const Array& difference) = 0;
 
-  // x_{step+1}, of the step added last; of those that could not tell whether they are finite, any.
+  // x_{step+1} of the step added last, or of any step that could not tell whether it is finite.
   virtual Array state(size_t step) const = 0;
 
   // The first step after which the state is not finite, or the number of steps. May wait for a
@@ -63,22 +67,31 @@ class Arrays {
  public:
   virtual ~Arrays() = default;
 
-  virtual int64_t count(const Array& x) const = 0;        // samples
-  virtual int64_t sample_size(const Array& x) const = 0;  // numbers of a sample
-  virtual double epsilon(const Array& x) const = 0;       // of its type
+  // How many samples there are.
+  virtual int64_t count(const Array& x) const = 0;
+  // How many numbers a sample has.
+  virtual int64_t sample_size(const Array& x) const = 0;
+  // The machine epsilon of its type.
+  virtual double epsilon(const Array& x) const = 0;
+  // How much memory it takes.
   virtual int64_t byte_count(const Array& x) const = 0;
 
-  // Samples begin ... end - 1; those named; some after others; one array so many times over; sample
-  // by sample one or the other.
+  // The samples begin ... end - 1.
   virtual Array rows(const Array& x, int64_t begin, int64_t end) const = 0;
+  // The samples of these numbers, in this order.
   virtual Array take(const Array& x, const std::vector<int64_t>& samples) const = 0;
+  // The samples of all parts, one part after another.
   virtual Array concatenate(const std::vector<Array>& parts) const = 0;
+  // All samples, so many times over.
   virtual Array repeat(const Array& x, int64_t times) const = 0;
+  // Sample by sample, that of `yes` where the mask is true and that of `no` where it is not.
   virtual Array choose(const std::vector<bool>& mask, const Array& yes, const Array& no) const = 0;
 
-  // x in the type and on the device of another array; in float64; copied to where memory is cheap.
+  // x in the type and on the device of another array.
   virtual Array cast(const Array& x, const Array& like) const = 0;
+  // x in float64.
   virtual Array wide(const Array& x) const = 0;
+  // x copied to where memory is cheap.
   virtual Array kept(const Array& x) const = 0;
 
   // sum_j coefficients[j] terms[j], in the type and on the device of `like`.
@@ -98,30 +111,35 @@ class Arrays {
 
   // The first sample that is not finite throughout, or -1. Waits for a device.
   virtual int64_t first_not_finite(const Array& x) const = 0;
+  // Whether all samples are finite. Waits for a device.
   bool is_finite(const Array& x) const { return first_not_finite(x) < 0; }
 
-  // Of each sample, in float64: the root mean square; and that of
-  // (sum_j c_j term_j) / (atol + rtol max(|left|, |right|)), as adaptive solvers measure errors.
+  // The root mean square of each sample, in float64.
   virtual std::vector<double> root_mean_squares(const Array& x) const = 0;
+  // The root mean square of (sum_j c_j term_j) / (atol + rtol max(|left|, |right|)) for each
+  // sample, in float64, as adaptive solvers measure errors.
   virtual std::vector<double> scaled_norms(const std::vector<std::vector<double>>& coefficients,
                                            const std::vector<Array>& terms, const Array& left,
                                            const Array& right, double rtol, double atol) const = 0;
 
-  // Columns of samples lie side by side: row c * samples + s is column c of sample s. Of each
-  // sample the inner products, in float64, of its columns and of a residual, [samples, ...], behind
-  // them; and of the residual with the columns and, last, with itself: a row for each sample.
+  // For each sample the inner products, in float64, of its columns and, as the last of them, of a
+  // residual [samples, ...]. Columns lie one after another: row c * samples + s is column c of
+  // sample s.
   virtual std::vector<Matrix> grams(const Array& columns, const Array& residual) const = 0;
+  // Of these the last row alone, for each sample: the residual with the columns and with itself.
   virtual Matrix products(const Array& columns, const Array& residual) const = 0;
 
-  // Of a run that begins at x_0 = start. Unless it is overridden each step is one combine().
+  // The states of a run that begins at x_0 = start. Unless it is overridden each step is one
+  // combine().
   virtual std::unique_ptr<GrowingStates> grow(const NsSolver& solver, const Array& start) const;
 
-  // For other processes of a team; what is read back lies where memory is cheap.
+  // The bytes of an array, for other processes of a team.
   virtual std::string bytes(const Array& x) const = 0;
+  // The array of these bytes, where memory is cheap.
   virtual Array from_bytes(const std::string& bytes) const = 0;
 };
 
-// What a step combines, in the order of its coefficients: x_0, u_0 ... u_i, d_0 ...
+// The arrays that a step combines, in the order of its coefficients: x_0, u_0 ... u_i, d_0 ...
 std::vector<Array> columns_of(const Array& start, const std::vector<Array>& velocities,
                               const std::vector<Array>& differences);
 

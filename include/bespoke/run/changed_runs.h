@@ -13,8 +13,8 @@ struct Change {
   What what;
   int step;    // of the time or coefficient
   int column;  // of a coefficient: 0 is a_i, 1 + j is b_ij, behind them are those of c
-  // Of a time: by how much. Of a coefficient: how far it moves the state after the step, of that
-  // state's root mean square; of the start scale: of x_0's own.
+  // How much a time changes. For a coefficient: how far it moves the state after the step, in parts
+  // of that state's root mean square; for the start scale, in parts of x_0's.
   double size;
 
   // The first evaluation that the change is seen by.

@@ -10,7 +10,7 @@ namespace bespoke {
 // keeps logarithms finite where a solver is exact.
 constexpr double kLeastError = 1e-30;
 
-// What a state misses a target by on some samples, linear in some numbers: with residual r and
+// How far a state is from a target on some samples, linear in some numbers: with residual r and
 // columns V, a change d makes
 //   |r + V d|^2 = |r|^2 + 2 <V^T r, d> + <d, V^T V d>.
 // For one step of a solver it is exact, V = (x_0, u_0 ... u_i) and d a change of its coefficients
@@ -44,8 +44,9 @@ std::vector<double> best_change(const LinearModel& model);
 // Empty where even that cannot be solved.
 std::vector<double> least_squares_change(const LinearModel& model);
 
-// The same of a sum in which no sample rules: from least squares on, in a few rounds, each weighs
-// 1 / (its |r + V d|^2 + `smoothing` times their mean). Least squares of a single sample.
+// The change that minimises a sum in which no sample rules: from least squares on, in a few rounds,
+// each weighs 1 / (its |r + V d|^2 + `smoothing` times their mean). For a single sample it is least
+// squares.
 std::vector<double> balanced_change(const LinearModel& model, double smoothing);
 
 // The gradient of the mean log error at no change, and its Gauss-Newton matrix, the mean of

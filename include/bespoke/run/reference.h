@@ -12,14 +12,14 @@
 
 namespace bespoke {
 
-// What a model draws from some noise.
+// The reference samples from some noise.
 struct Reference {
   Array x;                           // x(1) in float64, where memory is cheap
   std::vector<int64_t> evaluations;  // what each sample spent
   Trajectories trajectories = {};    // those recorded, in the type of the noise
 };
 
-// The model's own samples, by integrate_adaptive in the coordinates of the FM-OT path,
+// Draws reference samples by integrate_adaptive in the coordinates of the FM-OT path,
 // bar x = x / (alpha + sigma), where the field is D - E, bounded and smooth at both ends whatever
 // the schedule. An end at which the prediction determines nothing is bridged by a first-order step
 // of negligible length. `samples` are the numbers of the rows of noise. Each member of a team draws
@@ -29,20 +29,23 @@ Reference draw_reference(const std::shared_ptr<const SampledField>& field,
                          const std::vector<int64_t>& samples, const ReferenceOptions& options,
                          Team& team = alone());
 
-// The way of a model's samples in the coordinates of the FM-OT path, in float64: from `from` to
-// `to`.
+// How samples of a model go through the coordinates of the FM-OT path, in float64.
 struct SmoothWay {
+  // The way between two times of the model's own path.
   SmoothWay(const SampledField& field, double start, double end);
 
+  // Takes states at `start` into these coordinates.
   Array enter(Array x, const std::vector<int64_t>& samples) const;
+  // Takes states in these coordinates to the model's own at `end`.
   Array leave(const Array& bar_x, const std::vector<int64_t>& samples) const;
 
-  const SampledField& field;
-  Crossing way;
-  ScaleTimePoint from, to;
+  const SampledField& field;  // of the model
+  Crossing way;               // the times that can be integrated between
+  ScaleTimePoint from;        // the coordinates at `start`
+  ScaleTimePoint to;          // the coordinates at `end`
 };
 
-// On what its recorded trajectories lie.
+// What recorded trajectories of a field lie on.
 TrajectorySpan trajectory_span(const SampledField& field, double start = 0, double end = 1);
 
 }  // namespace bespoke

@@ -19,8 +19,9 @@
 
 namespace bespoke {
 
+// How solvers are run and measured on samples.
 struct EvaluationOptions {
-  // From samples to the space errors are measured in; none is the identity.
+  // Takes samples to the space errors are measured in; none: they are in it.
   std::function<Array(const Array&)> decode;
   // Which numbers of a sample count in errors: 1 where one does and 0 where not, a row for each
   // sample or one for all of them. None: all count. Not with `decode`.
@@ -29,8 +30,9 @@ struct EvaluationOptions {
   // Whether what is asked about the same solver, or about several on the same samples, is run in
   // one batch where it fits: for devices on which a large batch costs less than several small ones.
   bool joins_runs = false;
-  Team* team = &alone();
-  // Of the field, noise and trajectories, where they are not the model's own (canonical_samples).
+  Team* team = &alone();  // that the samples are dealt to
+  // The coordinates of the field, noise and trajectories, where they are not the model's own
+  // (canonical_samples).
   CoordinatesPtr coordinates;
 };
 
@@ -48,11 +50,11 @@ struct Columns {
   LinearModel model;             // at the solver they were taken at, of all samples
 };
 
-// What makes samples comparable as sets: a row of d numbers for each of some samples, which are in
-// the space errors are measured in.
+// Computes what makes samples comparable as sets: a row of d numbers for each of some samples,
+// which are in the space errors are measured in.
 using SampleFeatures = std::function<Matrix(const Array& samples)>;
 
-// Noise, with the model's own samples x(1) from it, on a field: what the methods of distillation
+// Noise, with the reference samples x(1) from it, on a field: what the methods of distillation
 // learn from and judge by. The loss of a solver is the mean over samples of log(|r|^2 / size),
 // r = decode(x_n) - decode(x(1)): minimising it is maximising the mean PSNR. Errors below
 // kLeastError count as that. With a mask r, its columns and the targets of fits are of the numbers
@@ -70,24 +72,30 @@ class Samples {
           std::shared_ptr<const Trajectories> trajectories = nullptr,
           EvaluationOptions options = {}, std::vector<int64_t> numbers = {});
 
+  // How many samples there are.
   int64_t count() const { return static_cast<int64_t>(numbers_.size()); }
-  double sample_size() const { return size_; }          // the numbers errors are averaged over
-  double data_deviation() const { return deviation_; }  // root mean square of x(1), about 0
-  // Whether r is linear in x_n; not where both are decoded first.
+  // How many numbers of a sample errors are averaged over.
+  double sample_size() const { return size_; }
+  // The root mean square of x(1), about 0.
+  double data_deviation() const { return deviation_; }
+  // Whether r is linear in x_n, as it is unless both are decoded first.
   bool is_linear() const { return !options_.decode; }
   // Whether some of the numbers of a sample do not count in errors.
   bool is_masked() const { return static_cast<bool>(weights_); }
+  // Whether runs are joined into one batch where they fit.
   bool joins_runs() const { return options_.joins_runs; }
+  // How many samples are given to the field at once.
   int64_t batch() const { return options_.batch; }
+  // The team that the samples are dealt to.
   Team& team() const { return *options_.team; }
-  // Those that solvers are in where they are not the model's own, or null.
+  // The coordinates that solvers are in where those are not the model's own, or null.
   const CoordinatesPtr& coordinates() const { return options_.coordinates; }
-  // So many samples make a full batch for every member of the team.
+  // How many samples make a full batch for every member of the team.
   int64_t full_batch() const { return options_.batch * team().size(); }
-  // The true trajectories of the first so many samples are known.
+  // For how many samples, the first ones, the trajectories are known.
   int64_t trajectories() const;
 
-  // Runs of a solver, for its network calls on each sample.
+  // Runs a solver on some samples. Costs its network calls for each.
   Runs run(const NsSolver& solver, const std::vector<int64_t>& samples, Counts* counts,
            Keep keep = Keep::everything) const;
   // The same for several sets of samples: in one batch where runs are joined and it fits, with a
@@ -96,40 +104,43 @@ class Samples {
   std::vector<std::optional<Runs>> run_sets(const NsSolver& solver,
                                             const std::vector<std::vector<int64_t>>& sets,
                                             Counts* counts) const;
-  // The same of their ends alone, one set after the other in as few batches as can be.
+  // The same, but keeps their ends alone: one set after the other in as few batches as can be.
   std::vector<std::optional<Runs>> run_ends(const NsSolver& solver,
                                             const std::vector<std::vector<int64_t>>& sets,
                                             Counts* counts) const;
-  // For several solvers of one shape on the same samples, in one batch where runs are joined.
+  // Runs several solvers of one shape on the same samples, in one batch where runs are joined.
   std::vector<std::optional<Runs>> run_each(const std::vector<NsSolver>& solvers,
                                             const std::vector<int64_t>& samples,
                                             Counts* counts) const;
-  // Without an evaluation.
+  // The runs with the last step of another solver, which takes no evaluation.
   Runs with_last_step(Runs runs, const NsSolver& solver) const;
 
-  // log(|r|^2 / size) of each sample: at the end of runs, or of a solver that is run for it.
+  // log(|r|^2 / size) of each sample at the end of runs.
   std::vector<double> log_errors(const Runs& runs) const;
+  // The same for a solver that is run for it.
   std::vector<double> log_errors(const NsSolver& solver, const std::vector<int64_t>& samples,
                                  Counts* counts) const;
 
-  // What the last step can still do: a linear problem in its coefficients. Needs is_linear().
+  // The linear problem in the coefficients of the last step: what it can still do. Needs
+  // is_linear().
   LinearModel last_step(const Runs& runs) const;
 
-  // x_n as it is and as each change alone makes it, for the evaluations that each change is seen
-  // by. No gradients of the model.
+  // How x_n changes with each change alone, found by runs with that change, which cost the
+  // evaluations behind it. Takes no gradients of the model.
   Columns columns(const Runs& runs, const std::vector<Change>& changes, Counts* counts) const;
 
-  // What a solver misses by on the same samples along columns taken elsewhere: one nearby has other
-  // residuals and, nearly, the same columns.
+  // The linear problem of other runs on the same samples with columns taken elsewhere: a solver
+  // nearby has other residuals and, nearly, the same columns.
   LinearModel against(const Columns& columns, const Runs& runs) const;
 
-  // Features of the model's own samples, and of the ends of runs: a row for each sample.
+  // Features of the reference samples: a row for each.
   Matrix features_of_targets(const SampleFeatures& features,
                              const std::vector<int64_t>& samples) const;
+  // Features of the ends of runs: a row for each sample.
   Matrix features_of_ends(const SampleFeatures& features, const Runs& runs) const;
-  // How those of the ends change along directions, sums of columns with the weights of one row of
-  // `directions` each: for each sample direction after direction. `ends` are the features of the
-  // ends themselves.
+  // How the features of the ends change along directions, sums of columns with the weights of one
+  // row of `directions` each: for each sample direction after direction. `ends` are the features of
+  // the ends themselves.
   Matrix feature_changes(const SampleFeatures& features, const Matrix& ends, const Runs& runs,
                          const Columns& columns, const Matrix& directions) const;
 
@@ -171,20 +182,23 @@ class Samples {
   double numbers_in_sample_ = 0;  // those that do not count included
 };
 
-// A solver of one shape in the making, step by step, on samples whose true trajectories are known.
+// Fits a solver of one shape step by step, on samples whose trajectories are known.
 class StepwiseFit {
  public:
+  // A fit on some of the samples; both must outlive it.
   StepwiseFit(const Samples& samples, SolverShape shape, const std::vector<int64_t>& subset,
               Counts* counts);
 
-  // The noise, as the one column, against the true state at a time: residual -x(t).
+  // The linear problem of the noise, as the one column, against the true state at a time: residual
+  // -x(t).
   LinearModel noise_against(double time) const;
 
   // Begins at x_0 = scale * noise.
   void start(double scale);
 
-  // Evaluates u_i, and d_i where step i is guided, at the state reached; x_0, u_0 ... u_i and the
-  // d_j so far as columns against the true state at `next_time`: residual -x(next_time).
+  // Evaluates u_i, and d_i where step i is guided, at the state reached. Returns the linear problem
+  // with x_0, u_0 ... u_i and the d_j so far as columns against the true state at `next_time`:
+  // residual -x(next_time).
   LinearModel evaluate(double time, double next_time);
 
   // Goes on to x_{i+1} with these coefficients of the columns.
@@ -202,8 +216,9 @@ class StepwiseFit {
   std::vector<Array> velocities_, differences_;
 };
 
-// 0 ... count - 1 of the samples, all of them without a count.
+// The numbers of all samples, from 0.
 std::vector<int64_t> first_samples(const Samples& samples);
+// The numbers of the first so many samples, from 0.
 std::vector<int64_t> first_samples(const Samples& samples, int64_t count);
 
 }  // namespace bespoke

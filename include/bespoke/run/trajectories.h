@@ -32,7 +32,8 @@ struct TrajectorySpan {
 class Trajectories {
  public:
   Trajectories() = default;
-  // Steps on the FM-OT path, in its time and coordinates, seen from the path that `span` lies on.
+  // Trajectories from steps on the FM-OT path, in its time and coordinates, seen from the path that
+  // `span` lies on.
   Trajectories(std::shared_ptr<const Arrays> arrays, std::vector<RecordedSteps> samples,
                TrajectorySpan span);
 
@@ -43,15 +44,16 @@ class Trajectories {
   // The accepted steps of a sample in the model's time, from start to end, bridges included.
   std::vector<double> times(int64_t sample) const;
 
-  // x(t) and its velocity for some samples, in the model's time and coordinates, for t from start
-  // to end.
+  // The states x(t) and their velocities for some samples, in the model's time and coordinates, for
+  // t from start to end.
   Array state_at(double t, const std::vector<int64_t>& samples) const;
   Array velocity_at(double t, const std::vector<int64_t>& samples) const;
 
-  // Those of some samples.
+  // The trajectories of some samples.
   Trajectories of(const std::vector<int64_t>& samples) const;
 
-  // The same, seen from another path with the same log-SNR at its ends and finite velocities there.
+  // The same trajectories, seen from another path with the same log-SNR at its ends and finite
+  // velocities there.
   Trajectories seen_from(SchedulePtr path) const;
 
   // Adds the samples of another part of the same run.

@@ -24,8 +24,8 @@ struct Trajectory {
   std::vector<RecordedStep> recorded;
 };
 
-// Runs `solver`, which may not guide itself, as sample() does. The state is float32 or float64, as
-// x0 is. Throws (diverged) if it stops being finite.
+// Runs `solver`, which may not have built-in guidance, as sample() does. The state is float32 or
+// float64, as x0 is. Throws (diverged) if it stops being finite.
 Trajectory run_trajectory(const NsSolver& solver, const Field& field, const torch::Tensor& x0,
                           const Conditions& conditions, Counts* counts);
 

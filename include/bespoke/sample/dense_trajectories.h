@@ -16,7 +16,7 @@ class DenseTrajectories : public Trajectories {
   DenseTrajectories(std::vector<RecordedSteps> samples, TrajectorySpan span);
   explicit DenseTrajectories(Trajectories trajectories) : Trajectories(std::move(trajectories)) {}
 
-  // Of all samples, [count, ...]; float32 or float64, as the steps are.
+  // The states of all samples, [count, ...]; float32 or float64, as the steps are.
   torch::Tensor state_at(double t) const;
   torch::Tensor velocity_at(double t) const;
   using Trajectories::state_at;

@@ -10,7 +10,7 @@
 
 namespace bespoke {
 
-// What an adaptive run may err by in one step, as error / (atol + rtol |x|).
+// The error an adaptive run may make in one step, as error / (atol + rtol |x|).
 struct Tolerances {
   double rtol = 1e-5;
   double atol = 1e-5;
@@ -34,7 +34,7 @@ struct DormandPrinceOptions {
 };
 
 // The adaptive Runge-Kutta method of Dormand and Prince, 5(4), for many samples at once, each with
-// steps and error control of its own. It holds every number of the run and no array: who drives it
+// steps and error control of its own. It holds every number of the run and no array: its caller
 // keeps the states, adds them up and calls the field u, with whatever array library.
 //
 //   DormandPrince run(count, options);
@@ -67,7 +67,7 @@ class DormandPrince {
   const Positions& active() const { return active_; }  // numbers of the samples still on their way
   bool done() const { return active_.empty(); }
   // Makes these the active samples, by their numbers, in this order. Others stay as they are, for
-  // who computes a few at a time: they can begin in one batch and move on in another.
+  // callers that compute a few at a time: they can begin in one batch and move on in another.
   void focus(Positions samples) { active_ = std::move(samples); }
   Values times() const;                      // where the samples are
   Values step_sizes() const;                 // how far the next attempt goes
@@ -81,8 +81,8 @@ class DormandPrince {
   Combination guess_state() const;
   void begin(const Values& change_norms);
 
-  // One attempted step. The state of the last stage is the new state, and the slope there the first
-  // of the next step.
+  // Describes one attempted step. The state of the last stage is the new state, and the slope there
+  // the first of the next step.
   Values stage_times(size_t stage) const;
   Combination stage_state(size_t stage) const;
   Combination error() const;

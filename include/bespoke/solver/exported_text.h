@@ -9,13 +9,14 @@ namespace bespoke {
 
 // The solvers of a file as people and other tools read them; docs/reference/export.md has examples.
 
-// Tables of times and coefficients, one for each solver: Markdown, with formulas as GitHub and
-// Jupyter show them, or LaTeX with booktabs. Numbers have so many significant digits, 1 to 17.
+// Tables of times and coefficients in Markdown, one for each solver, with formulas as GitHub and
+// Jupyter show them. Numbers have so many significant digits, 1 to 17.
 std::string markdown_text(const SolverFile& file, int digits = 6);
+// The same tables in LaTeX, with booktabs.
 std::string latex_text(const SolverFile& file, int digits = 6);
 
-// In the space of sigmas (lower_to_sigmas, for float32), for k-diffusion, ComfyUI and
-// stable-diffusion.cpp: a description that import_solvers reads back.
+// A description in the space of sigmas (lower_to_sigmas, for float32), for k-diffusion, ComfyUI and
+// stable-diffusion.cpp. import_solvers reads it back.
 std::string sigmas_text(const SolverFile& file);
 
 // The scheduler_config.json of a BespokeScheduler of diffusers with all solvers of the file. Paths

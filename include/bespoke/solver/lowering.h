@@ -22,7 +22,7 @@ namespace bespoke {
 bool is_flow(const Schedule& schedule);
 double tool_sigma(const Schedule& schedule, double t);
 
-// On the network's raw outputs f_j at times[j]:
+// Writes a solver on the network's raw outputs f_j at times[j]:
 //   x_{i+1} = a_i x_0 + sum_{j <= i} b_ij f_j.
 struct LoweredSolver {
   Prediction prediction = Prediction::velocity;  // what f is
@@ -38,8 +38,8 @@ struct LoweredSolver {
 LoweredSolver lower(const NsSolver& solver, Prediction prediction, const Schedule& schedule,
                     double margin);
 
-// In the space of sigmas, for tools such as k-diffusion and ComfyUI, which hand a sampler a
-// denoiser D(y, sigma) on states y = x / alpha (y = x on a flow path):
+// Writes a solver in the space of sigmas, for tools such as k-diffusion and ComfyUI, which hand a
+// sampler a denoiser D(y, sigma) on states y = x / alpha (y = x on a flow path):
 //   d_j = (y_j - D(y_j, sigmas[j])) / sigmas[j],   y_{i+1} = a_i y_0 + sum_{j <= i} b_ij d_j.
 // d is the noise prediction, or the negative velocity on a flow path. It keeps coefficients small,
 // which the basis of D does not. A solver of another path that begins at alpha = 0, where x / alpha

@@ -13,11 +13,11 @@ struct MultistepRule {
   void validate() const;  // consistent: sum a = 1 and sum b - sum_j (j - (m-1)) a_j = 1
 };
 
-// Adams-Bashforth of the given order with weights for the actual, unequal steps. The first steps
-// use the order their history allows.
+// Makes Adams-Bashforth solvers of the given order with weights for the actual, unequal steps. The
+// first steps use the order their history allows.
 NsSolver adams_bashforth(int order, const std::vector<double>& grid);
 
-// Any stationary rule, with Adams-Bashforth steps until its history is full.
+// Makes the solver of any stationary rule, with Adams-Bashforth steps until its history is full.
 NsSolver multistep(const MultistepRule& rule, const std::vector<double>& grid);
 
 }  // namespace bespoke

@@ -7,8 +7,8 @@
 
 namespace bespoke {
 
-// Where a solver came from, as solver files say it: what every program that makes solvers writes,
-// and reports read. What a program has to say beyond that is in `more`, under keys of its own.
+// Where a solver came from, as solver files have it: what every program that makes solvers writes
+// and reports read. Whatever else a program writes is in `more`, under keys of its own.
 struct Provenance {
   std::string made_by;                    // the program and its version
   std::string command;                    // that made it
@@ -28,11 +28,11 @@ struct Provenance {
   std::optional<double> seconds;
   nlohmann::json more = nlohmann::json::object();
 
-  // Whether it was found for a model, and measured.
+  // Whether the solver was found for a model, and measured.
   bool is_distilled() const { return validation_psnr.has_value(); }
 };
 
-// Reads what any version wrote; what does not fit its key's type stays in `more`.
+// Reads what any version wrote; a value that does not fit its key's type stays in `more`.
 Provenance provenance_from(const nlohmann::json& json);
 nlohmann::json to_json(const Provenance& provenance);
 

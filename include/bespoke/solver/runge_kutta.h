@@ -25,9 +25,9 @@ ButcherTableau ralston_tableau();
 ButcherTableau rk3_tableau();  // Kutta's third-order method
 ButcherTableau rk4_tableau();
 
-// One tableau step per grid interval, on the field as it is. Where the field is infinite at the
-// end of the grid (VP at t = 1) a tableau with a node there takes the last step in equal Euler
-// substeps, one per stage, as EDM's sampler does.
+// Makes the solver that takes one step of the tableau per grid interval, on the field as it is.
+// Where the field is infinite at the end of the grid (VP at t = 1) a tableau with a node there
+// takes the last step in equal Euler substeps, one per stage, as EDM's sampler does.
 NsSolver runge_kutta(const ButcherTableau& tableau, const std::vector<double>& grid,
                      bool infinite_at_end = false);
 

@@ -6,14 +6,14 @@
 
 namespace bespoke {
 
-// A solver for a terminal, in two lines and a triangle of characters.
+// Draws a solver for a terminal, in two lines and a triangle of characters.
 
-// Where the field is evaluated, on an axis from the noise to the data; several evaluations that
-// fall on one character are shown by their number.
+// Draws where the field is evaluated, on an axis from the noise to the data; several evaluations
+// that fall on one character are shown by their number.
 std::string draw_times(const NsSolver& solver, int width = 60);
 
-// |b_ij| as a heat map: a row per step, a column per velocity; darker is larger, and a minus sign
-// stands behind negative entries.
+// Draws |b_ij| as a heat map: a row per step, a column per velocity; darker is larger, and a minus
+// sign stands behind negative entries.
 std::string draw_coefficients(const NsSolver& solver);
 
 }  // namespace bespoke

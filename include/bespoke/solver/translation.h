@@ -5,7 +5,7 @@
 
 namespace bespoke {
 
-// A solver of the model's own path told in canonical coordinates, and the other way: the same
+// Takes a solver of the model's own path to canonical coordinates, and back: the same
 // evaluations at the same log-SNR, the same states but for their scale, exactly.
 NsSolver to_canonical(const NsSolver& solver, const Coordinates& coordinates);
 NsSolver to_own(const NsSolver& solver, const Coordinates& coordinates);

@@ -15,19 +15,19 @@ namespace bespoke {
 bool combine(torch::Tensor& out, const std::vector<torch::Tensor>& terms,
              const std::vector<double>& coefficients);
 
-// As combine, with a coefficient of its own for each sample: coefficients[j][sample]. Waits for no
-// device.
+// Does the same with a coefficient of its own for each sample: coefficients[j][sample]. Waits for
+// no device.
 void combine_per_sample(torch::Tensor& out, const std::vector<torch::Tensor>& terms,
                         const std::vector<std::vector<double>>& coefficients);
 
-// For each sample the root mean square of (sum_j c_j term_j) / (atol + rtol max(|left|, |right|)),
-// the norm in which adaptive solvers measure error. Terms and states are float64.
+// Computes for each sample the root mean square of (sum_j c_j term_j) / (atol + rtol max(|left|,
+// |right|)), the norm in which adaptive solvers measure error. Terms and states are float64.
 std::vector<double> scaled_norms(const std::vector<torch::Tensor>& terms,
                                  const std::vector<std::vector<double>>& coefficients,
                                  const torch::Tensor& left, const torch::Tensor& right, double rtol,
                                  double atol);
 
-// [batch] -> [batch, 1, 1, ...], to multiply with a tensor of `dimensions` dimensions.
+// Reshapes [batch] to [batch, 1, 1, ...], to multiply with a tensor of `dimensions` dimensions.
 torch::Tensor per_sample(const torch::Tensor& values, int64_t dimensions);
 
 }  // namespace bespoke

@@ -8,7 +8,7 @@
 
 namespace bespoke {
 
-// For each sample of x [batch, ...], the mean squared difference from `reference`.
+// The mean squared difference from `reference` for each sample of x [batch, ...].
 std::vector<double> mean_squared_errors(const torch::Tensor& x, const torch::Tensor& reference);
 
 // The mean over samples of their PSNR, which is what distillation maximises.

@@ -13,7 +13,8 @@ namespace bespoke {
 // to every state it is still part of. Nothing is read back until the end.
 class PendingStates : public GrowingStates {
  public:
-  // With the solver's pending_coefficients, in the type of the start and where it is.
+  // The states of a run from `start`, with the solver's pending_coefficients in its type and on its
+  // device.
   PendingStates(const NsSolver& solver, const torch::Tensor& coefficients,
                 const torch::Tensor& start);
 

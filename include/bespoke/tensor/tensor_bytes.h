@@ -7,7 +7,7 @@
 
 namespace bespoke::detail {
 
-// Tensors as bytes, to be handed to another process, and back on the CPU.
+// Writes tensors as bytes, to be handed to another process, and reads them back on the CPU.
 std::string tensor_bytes(const std::vector<torch::Tensor>& tensors);
 std::vector<torch::Tensor> tensors_of(const std::string& bytes);
 

@@ -30,7 +30,7 @@ class Optimiser {
 
 // Gauss-Newton by differences. Where it is left open how many samples make an iteration they are
 // few at first, and twice as many whenever the last measurement was no gain. What there is to spend
-// decides nothing, so that who spends more goes on from where another ended.
+// decides nothing, so that a larger budget goes on from where a smaller one ended.
 std::unique_ptr<Optimiser> direct_optimiser(const Samples& samples, FamilyPtr family,
                                             const DirectOptions& options);
 

@@ -23,19 +23,19 @@ struct MultistepOptions {
   bool lower_order_final = false;  // let the order fall to one towards the last step
 };
 
-// Exponential Adams-Bashforth; of order one it is DDIM, x' = alpha' D + sigma' E. In lambda it is
-// DEIS's log-rho AB for noise; in rho and t (noise only) it is DEIS's rho-AB and tAB.
+// Makes exponential Adams-Bashforth solvers; of order one it is DDIM, x' = alpha' D + sigma' E. In
+// lambda it is DEIS's log-rho AB for noise; in rho and t (noise only) it is DEIS's rho-AB and tAB.
 NsSolver exponential_multistep(const Schedule& schedule, const std::vector<double>& grid,
                                Prediction form, PolynomialIn variable,
                                const MultistepOptions& options);
 
-// Runge-Kutta in rho on E, or in snr on D; one tableau per step. `infinite_at_end` as for
-// runge_kutta.
+// Makes Runge-Kutta solvers in rho on E, or in snr on D, with one tableau per step.
+// `infinite_at_end` as for runge_kutta.
 NsSolver exponential_runge_kutta(const Schedule& schedule, const std::vector<double>& grid,
                                  Prediction form, const std::vector<ButcherTableau>& tableaus,
                                  bool infinite_at_end = false);
 
-// iPNDM: DDIM steps on a noise extrapolated with the Adams-Bashforth weights of equal steps.
+// Makes iPNDM: DDIM steps on a noise extrapolated with the Adams-Bashforth weights of equal steps.
 NsSolver ipndm(const Schedule& schedule, const std::vector<double>& grid, int order = 4);
 
 }  // namespace bespoke
