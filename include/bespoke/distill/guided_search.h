@@ -14,8 +14,8 @@ namespace bespoke {
 
 // The shapes of solvers with built-in guidance that make exactly so many network calls per sample,
 // by rising number of steps, of which the first ones are guided: the late steps are those that can
-// do without (research/experiments.md). Those of `nfe` steps alone where it is not 0. No such shape is
-// a usage error.
+// do without (research/experiments.md). Those of `nfe` steps alone where it is not 0. No such shape
+// is a usage error.
 std::vector<SolverShape> guided_shapes(int calls, int nfe = 0);
 
 // The shape found, and the fit of it to start from.
