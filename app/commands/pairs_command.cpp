@@ -1,8 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <filesystem>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -10,6 +8,7 @@
 #include "bespoke/base/clock.h"
 #include "bespoke/base/error.h"
 #include "bespoke/base/text.h"
+#include "bespoke/jobs/run_distillation.h"
 #include "commands/commands.h"
 #include "commands/pairs_command.h"
 #include "options/condition_options.h"
@@ -54,30 +53,19 @@ PairRequest request_of(const PairsCommandOptions& options) {
   return request;
 }
 
-PairReport fill_or_say_how_to_go_on(const PairMaker& maker, const std::string& folder) {
-  try {
-    return maker.fill(folder);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::interrupted) throw;
-    throw Error(error.kind(), fmt::format("interrupted; what is done is in {}, run the same "
-                                          "command again to continue",
-                                          folder));
-  }
+void make_and_print_pairs(const PairsCommandOptions& options) {
+  const PairRequest request = request_of(options);
+  const OpenModel open = open_model(options.model);
+  const PairMaker maker(open, request, shown_execution(open, options.model.batch));
+  const Clock::time_point begun = Clock::now();
+  const PairReport report = fill_with_pairs(maker, options.output);
+  print_pairs(open, maker.plan(), report, options.output, seconds_since(begun));
 }
 
 }  // namespace
 
-void fill_and_report(const OpenModel& open, const PairRequest& request, int64_t batch,
-                     const std::string& folder) {
-  const PairMaker maker(open, request, shown_execution(open, batch));
-  // A run that is continued has been looked at.
-  if (!std::filesystem::exists(std::filesystem::path(folder) / "manifest.json")) {
-    maker.look_first();
-  }
-  const Clock::time_point begun = Clock::now();
-  const PairReport report = fill_or_say_how_to_go_on(maker, folder);
-  const double seconds = seconds_since(begun);
-  const PairPlan& plan = maker.plan();
+void print_pairs(const OpenModel& open, const PairPlan& plan, const PairReport& report,
+                 const std::filesystem::path& folder, double seconds) {
   const int64_t count = report.manifest.count();
   fmt::print(
       "{}\nconditions: {}\n{} training and {} validation pairs, {:.1f} evaluations each, tolerance "
@@ -86,9 +74,10 @@ void fill_and_report(const OpenModel& open, const PairRequest& request, int64_t 
       static_cast<double>(*report.manifest.evaluations) / static_cast<double>(count),
       plan.tolerances.rtol);
   if (report.made == 0) {
-    fmt::print("in {}: finished before, nothing to do\n", folder);
+    fmt::print("in {}: finished before, nothing to do\n", folder.string());
   } else {
-    fmt::print("in {}: {} of {} made now, {:.2f} s\n", folder, report.made, count, seconds);
+    fmt::print("in {}: {} of {} made now, {:.2f} s\n", folder.string(), report.made, count,
+               seconds);
   }
 }
 
@@ -142,10 +131,7 @@ void add_pairs_command(CLI::App& app) {
                             {"--model", "--guidance", "--guidance-scale", "--guidance-interval",
                              "--cond", "--prompt", "--prompts", "--utterances"}},
                            running_group()});
-  command->callback([options] {
-    const PairRequest request = request_of(*options);
-    fill_and_report(open_model(options->model), request, options->model.batch, options->output);
-  });
+  command->callback([options] { make_and_print_pairs(*options); });
 }
 
 }  // namespace bespoke

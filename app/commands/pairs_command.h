@@ -1,13 +1,14 @@
 #pragma once
 
-#include <string>
+#include <filesystem>
 
-#include "bespoke/jobs/pair_maker.h"
+#include "bespoke/jobs/open_model.h"
+#include "bespoke/recipe/pair_store.h"
 
 namespace bespoke {
 
-// Makes what the folder lacks of a request's pairs, and says how many and what they cost.
-void fill_and_report(const OpenModel& open, const PairRequest& request, int64_t batch,
-                     const std::string& folder);
+// Says how many pairs a folder has now and what they cost.
+void print_pairs(const OpenModel& open, const PairPlan& plan, const PairReport& report,
+                 const std::filesystem::path& folder, double seconds);
 
 }  // namespace bespoke

@@ -37,7 +37,7 @@ constexpr char kLearn[] = "learn";
 
 struct SampleCommandOptions {
   ModelOptions model;
-  SamplesOptions samples;
+  SampleChoice samples;
   DrawingOptions drawing;
   int64_t learn_from = LearningOptions().samples;
   std::string output, space;
@@ -212,7 +212,7 @@ void add_sample_command(CLI::App& app) {
       ->capture_default_str();
   options->model.add_to(*command);
   options->model.add_utterances_to(*command);
-  options->samples.add_to(*command);
+  add_sample_options(*command, options->samples);
   add_space_option(*command, options->space);
   command->add_option("-o,--output", options->output, "folder for the samples")->required();
   group_options(

@@ -53,17 +53,4 @@ TensorCache open_cache(const CacheOptions& options) {
   }
 }
 
-CachedTensors cached(const TensorCache& cache, const nlohmann::json& key,
-                     const std::function<TensorCache::Tensors()>& compute) {
-  if (auto found = cache.find(key)) return {*found, true};
-  const TensorCache::Tensors tensors = compute();
-  try {
-    cache.keep(key, tensors);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::failed) throw;
-    note_uncached(error);
-  }
-  return {tensors, false};
-}
-
 }  // namespace bespoke

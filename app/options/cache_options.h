@@ -1,8 +1,6 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <functional>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "bespoke/io/tensor_cache.h"
@@ -19,15 +17,5 @@ struct CacheOptions {
 
 // A folder that was asked for must be usable; without the user's own one works uncached.
 TensorCache open_cache(const CacheOptions& options);
-
-struct CachedTensors {
-  TensorCache::Tensors tensors;
-  bool found = false;  // rather than computed
-};
-
-// What the cache has under the key, or what compute() makes, which is kept there. A cache that
-// cannot be written costs a note on stderr, not the result.
-CachedTensors cached(const TensorCache& cache, const nlohmann::json& key,
-                     const std::function<TensorCache::Tensors()>& compute);
 
 }  // namespace bespoke

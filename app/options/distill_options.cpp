@@ -6,6 +6,7 @@
 #include "bespoke/base/text.h"
 #include "bespoke/solver/named_solver.h"
 #include "options/condition_options.h"
+#include "options/feature_options.h"
 #include "options/number_checks.h"
 #include "options/option_groups.h"
 #include "options/retired_options.h"
@@ -31,18 +32,18 @@ void DistillCommandOptions::add_to(CLI::App& command) {
                   "states and velocities), times:METHOD (the times of a method of the catalogue), "
                   "bst or bst-rk2, bst-rk1 (scale-time)")
       ->capture_default_str();
-  add_condition_options(command, conditions,
+  add_condition_options(command, training.conditions,
                         "conditions of the pairs, where they are made now: as for 'bespoke pairs'");
-  command.add_option("--pairs", pairs,
+  command.add_option("--pairs", training.pairs,
                      "folder made by 'bespoke pairs'; default: made now, in memory, for adam in "
                      "the run's folder");
   command
       .add_option(
-          "--samples", samples,
+          "--samples", training.samples,
           "samples of the model to learn from, the first of --pairs or made now; default all "
           "of --pairs, otherwise 96, or as many as --calls pays for")
       ->check(positive_number());
-  command.add_option("--tolerance", tolerance,
+  command.add_option("--tolerance", training.tolerance,
                      "of the reference, where pairs are made now; default 1e-5 up to 12 NFE, 3e-6 "
                      "beyond and for adam");
   command
@@ -99,7 +100,7 @@ void DistillCommandOptions::add_to(CLI::App& command) {
                   "of a sample), distribution (hardly anything but these), auto (both up to 4 NFE "
                   "where --features are given, otherwise samples)")
       ->capture_default_str();
-  features.add_to(command, "what --match takes the statistics of");
+  add_feature_options(command, features, "what --match takes the statistics of");
   command
       .add_option("--match-samples", numbers.match_samples,
                   "whose statistics are matched, made for it where there is no --pairs; default "
@@ -172,11 +173,11 @@ std::vector<std::string> options_of_matching(const DistillCommandOptions& option
 
 // Options that would change nothing are mistakes.
 void check_matching(const DistillCommandOptions& options, const DistillJob& job) {
-  if (!options.pairs.empty() && options.numbers.match_samples > 0) {
+  if (!options.training.pairs.empty() && options.numbers.match_samples > 0) {
     throw usage_error("--pairs brings the samples that are matched; leave out --match-samples");
   }
   const auto typed = options_of_matching(options);
-  if (typed.empty() || options.matches_statistics(job)) return;
+  if (typed.empty() || matches_statistics(job, !options.features.file.empty())) return;
   if (job.match == Match::samples) {
     throw usage_error("--match samples looks at no statistics; leave out {}", typed.front());
   }
@@ -188,15 +189,15 @@ void check_matching(const DistillCommandOptions& options, const DistillJob& job)
 
 // What cannot be asked for beside something else, apart from the job itself.
 void check_together(const DistillCommandOptions& options) {
-  options.features.check();
-  if (!options.pairs.empty() &&
-      (!options.conditions.empty() || !options.model.utterances.empty())) {
+  options.features.validate();
+  if (!options.training.pairs.empty() &&
+      (!options.training.conditions.empty() || !options.model.utterances.empty())) {
     throw usage_error("--pairs brings its own conditions; leave out --cond and --utterances");
   }
-  if (!options.pairs.empty() && options.tolerance) {
+  if (!options.training.pairs.empty() && options.training.tolerance) {
     throw usage_error("--pairs brings its own tolerance; leave out --tolerance");
   }
-  if (options.numbers.most_calls > 0 && options.tolerance) {
+  if (options.numbers.most_calls > 0 && options.training.tolerance) {
     throw usage_error(
         "--calls decides how its samples are drawn; leave out --tolerance, or make samples with "
         "'bespoke pairs' and give --pairs");
@@ -211,7 +212,7 @@ DistillJob DistillCommandOptions::job() const {
   check_together(*this);
   job.unit_start_scale = is_unit_start_scale(start_scale);
   job.times = parse_time_rounding(times);
-  job.of_decoded = space == "decoded";
+  job.of_decoded = is_decoded_space(space);
   job.match = parse_match(match);
   if (init != kAuto) job.starts = split_solver_names(init);
   job.method = parse_method(method);
@@ -221,19 +222,13 @@ DistillJob DistillCommandOptions::job() const {
   return job;
 }
 
-bool DistillCommandOptions::matches_statistics(const DistillJob& job) const {
-  DistillOptions options;
-  options.network_calls = job.network_calls;
-  options.match.match = job.match;
-  if (!features.file.empty()) options.match.features = sample_features(plain_tensor_features);
-  return std::any_of(job.nfes.begin(), job.nfes.end(), [&](int nfe) {
-    options.nfe = nfe;
-    return options.matches_statistics();
-  });
-}
-
-bool DistillCommandOptions::makes_matching_samples(const DistillJob& job) const {
-  return pairs.empty() && matches_statistics(job);
+DistillationRequest DistillCommandOptions::request() const {
+  DistillationRequest request;
+  request.job = job();
+  request.training = training;
+  request.folder = output;
+  request.resume = resume;
+  return request;
 }
 
 }  // namespace bespoke

@@ -1,87 +1,26 @@
 #include "options/feature_options.h"
 
-#include <torch/torch.h>
-
-#include <filesystem>
-#include <optional>
-#include <utility>
-
-#include "bespoke/base/error.h"
-#include "bespoke/base/file.h"
-#include "bespoke/base/sha256.h"
-#include "bespoke/base/text.h"
-#include "options/space_options.h"
 #include "runs/embedded_models.h"
 
 namespace bespoke {
 
-using namespace detail;
-
-namespace {
-
-std::optional<std::pair<double, double>> parse_features_range(const std::string& text) {
-  if (text.empty()) return {};
-  const auto parts = split(text, ',');
-  if (parts.size() != 2) {
-    throw usage_error("--features-range is LO,HI such as 0,1 or -1,1 or 0,255, found '{}'", text);
-  }
-  const double least = parse_number(parts[0], "--features-range LO");
-  const double most = parse_number(parts[1], "--features-range HI");
-  if (!(least < most)) throw usage_error("--features-range LO,HI must increase, found '{}'", text);
-  return std::make_pair(least, most);
-}
-
-}  // namespace
-
-void FeatureNetworkOptions::add_to(CLI::App& command, const std::string& purpose) {
-  command.add_option("--features", file,
-                     "TorchScript module, samples [batch, ...] -> features [batch, d]: " + purpose +
-                         "; cifar10-features is embedded");
-  command.add_option("--features-range", range,
+void add_feature_options(CLI::App& command, FeatureChoice& choice, const std::string& purpose) {
+  // The embedded extractor goes by its name.
+  const auto choose = [&choice](const std::string& text) {
+    const auto embedded = embedded_features(text);
+    choice.file = embedded.empty() ? text : embedded.string();
+  };
+  command.add_option_function<std::string>(
+      "--features", choose,
+      "TorchScript module, samples [batch, ...] -> features [batch, d]: " + purpose +
+          "; cifar10-features is embedded");
+  command.add_option("--features-range", choice.range,
                      "LO,HI: values it expects, which the model's range is mapped to and clipped; "
                      "default: samples as they are");
   command
-      .add_option("--features-size", size,
+      .add_option("--features-size", choice.size,
                   "height and width it expects, which images are resized to; 0: as they are")
       ->capture_default_str();
-}
-
-void FeatureNetworkOptions::check() const {
-  if (file.empty() && (!range.empty() || size != 0)) {
-    throw usage_error("--features-range and --features-size go with --features");
-  }
-  if (size < 0) throw usage_error("--features-size must not be negative, found {}", size);
-  parse_features_range(range);
-}
-
-std::vector<int64_t> seen_shape(const OpenModel& open) {
-  return open.decoder ? open.decoder->card().sample_shape : open.card.sample_shape;
-}
-
-OpenFeatures open_features(const FeatureNetworkOptions& options, const OpenModel& open) {
-  const ValueRange values = value_range(open, open.decoder != nullptr);
-  FeatureOptions prepared;
-  prepared.device = open.device;
-  prepared.least = values.least;
-  prepared.most = values.most;
-  prepared.range = parse_features_range(options.range);
-  prepared.size = options.size;
-  OpenFeatures features;
-  const auto embedded = embedded_features(options.file);
-  const auto path = embedded.empty() ? std::filesystem::path(options.file) : embedded;
-  features.extractor = std::make_shared<FeatureExtractor>(path, prepared);
-  features.name = path.filename().string();
-  features.dimension = features.extractor->dimension(seen_shape(open));
-  features.identity = {{"sha256", sha256(read_file(path))},
-                       {"values", {values.least, values.most}},
-                       {"range", options.range},
-                       {"size", options.size}};
-  return features;
-}
-
-torch::Tensor OpenFeatures::of_model_samples(const OpenModel& open, const torch::Tensor& x) const {
-  const torch::NoGradGuard no_grad;
-  return (*extractor)(open.decoder ? open.decoder->decode(x) : x);
 }
 
 }  // namespace bespoke

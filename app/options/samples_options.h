@@ -1,43 +1,13 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <cstdint>
-#include <functional>
-#include <string>
-#include <vector>
 
-#include "options/model_options.h"
+#include "bespoke/jobs/sample_choice.h"
 
 namespace bespoke {
 
-// The options that say which samples: their noise and their conditions.
-struct SamplesOptions {
-  std::vector<std::string> conditions;  // NAME=VALUE
-  int64_t count = 0;                    // 0: 64, or as many as --seeds or --noise has
-  int64_t seed = 0;
-  std::string seeds;  // a list: sample i is the first of seed seeds[i]
-  std::string noise;  // a file of it
-
-  void add_to(CLI::App& command);
-};
-
-// The samples chosen: their noise and all that decides them.
-struct ChosenSamples {
-  ModelPtr model;  // guided, where guidance was asked for
-  // Of samples begin ... end - 1, drawn or read when it is asked for: in the state's type, on the
-  // model's device.
-  std::function<torch::Tensor(int64_t begin, int64_t end)> noise;
-  Conditions conditions;            // of all samples, with their weights where guidance is a range
-  std::string title;                // what figures printed about them are of
-  std::vector<std::string> labels;  // one per sample, for file names: its seed or number
-  // One per sample of a model that is told what to draw, in the words it knows; none otherwise.
-  std::vector<std::string> prompts;
-
-  int64_t count() const { return static_cast<int64_t>(labels.size()); }
-  torch::Tensor all_noise() const { return noise(0, count()); }
-};
-
-// Checks the options against the model and reads the conditions. The noise refers to the model.
-ChosenSamples choose_samples(const OpenModel& open, const SamplesOptions& options);
+// The options that say which samples: --cond, --prompt, --prompts, --count, --seed, --seeds,
+// --noise.
+void add_sample_options(CLI::App& command, SampleChoice& choice);
 
 }  // namespace bespoke

@@ -15,14 +15,17 @@ void add_space_option(CLI::App& command, std::string& space) {
       ->capture_default_str();
 }
 
-bool in_decoded_space(const OpenModel& open, const std::string& space) {
+bool is_decoded_space(const std::string& space) {
   if (space != "sample" && space != "decoded") {
     throw Error(ErrorKind::usage, unknown_name("space", space, {"sample", "decoded"}));
   }
-  if (space == "decoded" && !open.decoder) {
-    throw usage_error("--space decoded needs a card with a decoder, {} has none", open.name);
-  }
   return space == "decoded";
+}
+
+bool in_decoded_space(const OpenModel& open, const std::string& space) {
+  const bool decoded = is_decoded_space(space);
+  check_decoded_space(open, decoded);
+  return decoded;
 }
 
 }  // namespace bespoke

@@ -5,6 +5,7 @@
 
 #include "bespoke/base/message.h"
 #include "bespoke/io/wav.h"
+#include "bespoke/jobs/comparison_report.h"
 
 namespace bespoke {
 
@@ -20,16 +21,17 @@ std::string file_name_of(std::string name) {
 
 }  // namespace
 
-void write_compared_sounds(const ComparedModel& compared, const std::filesystem::path& folder) {
-  const auto rate = static_cast<int>(compared.open.card.sample_rate);
+void write_compared_sounds(const ModelComparison& compared, const std::filesystem::path& folder) {
+  const auto rate = static_cast<int>(compared.prepared.open.card.sample_rate);
   const auto write = [&](const torch::Tensor& sounds, const std::string& name) {
     for (int64_t i = 0; sounds.defined() && i < sounds.size(0); ++i) {
       write_wav(folder / fmt::format("{}-{}.wav", i + 1, file_name_of(name)), sounds[i], rate);
     }
   };
-  const torch::Tensor& reference = compared.figures.reference_samples;
+  const torch::Tensor& reference = compared.figures.reference.samples;
   write(reference, "reference");
-  if (compared.gaps != nullptr) write(compared.gaps->recordings(0, reference.size(0)), "recording");
+  if (compared.prepared.inputs.gaps)
+    write(compared.prepared.inputs.gaps->recordings(0, reference.size(0)), "recording");
   for (const auto& row : compared.figures.rows) {
     write(row.samples, fmt::format("{}-{}", line_name(compared, row), row.nfe));
   }

@@ -1,40 +1,42 @@
 #include "runs/shown_execution.h"
 
-#include <memory>
 #include <set>
 
 #include "bespoke/base/message.h"
-#include "bespoke/base/progress.h"
 #include "runs/team.h"
 
 namespace bespoke {
 
-namespace {
+void ProgressBars::begin(const std::string& what) {
+  bar_ = std::make_unique<Progress>(what_ = what);
+}
 
-// A bar for what is being done, until it is done or something else is.
-class Bars {
- public:
-  void show(const std::string& what, double done) {
-    if (!bar_ || what != what_) bar_ = std::make_unique<Progress>(what_ = what);
-    bar_->update(done);
-    if (done >= 1) bar_.reset();
-  }
+void ProgressBars::turn_to(const std::string& what) {
+  if (!bar_ || what != what_) begin(what);
+}
 
- private:
-  std::string what_;
-  std::unique_ptr<Progress> bar_;
-};
+void ProgressBars::report(const std::string& what, double done) {
+  turn_to(what);
+  bar_->update(done);
+  if (done >= 1) clear();
+}
 
-}  // namespace
+void ProgressBars::show(const std::string& what, double done, const std::string& note) {
+  turn_to(what);
+  bar_->show(done, note);
+}
 
-Execution shown_execution(const OpenModel& open, int64_t batch) {
+void ProgressBars::clear() { bar_.reset(); }
+
+Execution shown_execution(const OpenModel& open, int64_t batch,
+                          const std::shared_ptr<ProgressBars>& bars) {
   Execution execution;
   execution.device = open.device;
   execution.dtype = open.state_dtype();
   execution.batch = batch;
   execution.team = &team();
-  execution.on_progress = [bars = std::make_shared<Bars>()](const std::string& what, double done) {
-    bars->show(what, done);
+  execution.on_progress = [bars](const std::string& what, double done) {
+    bars->report(what, done);
   };
   execution.on_note = [said = std::make_shared<std::set<std::string>>()](const std::string& note) {
     if (said->insert(note).second) detail::say("bespoke: {}", note);

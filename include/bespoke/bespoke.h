@@ -23,7 +23,10 @@
 #include "bespoke/recipe/learning_sampler.h"
 #include "bespoke/recipe/pair_store.h"
 
-// The same as the programs do it: models by name, pairs with conditions, a distillation as a file.
+// The same as the programs do it: models by name, pairs with conditions, a distillation or a
+// comparison as a file.
+#include "bespoke/jobs/compare_job.h"
+#include "bespoke/jobs/comparison_report.h"
 #include "bespoke/jobs/distill_job.h"
 #include "bespoke/jobs/open_model.h"
 #include "bespoke/jobs/pair_maker.h"

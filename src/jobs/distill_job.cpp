@@ -247,6 +247,17 @@ void DistillJob::validate() const {
   }
 }
 
+bool matches_statistics(const DistillJob& job, bool has_features) {
+  DistillOptions options;
+  options.network_calls = job.network_calls;
+  options.match.match = job.match;
+  if (has_features) options.match.features = sample_features(plain_tensor_features);
+  return std::any_of(job.nfes.begin(), job.nfes.end(), [&](int nfe) {
+    options.nfe = nfe;
+    return options.matches_statistics();
+  });
+}
+
 ModelDistillOptions distill_options(const DistillJob& job, const OpenModel& open,
                                     const MatchedFeatures& features, int nfe,
                                     const Execution& execution) {

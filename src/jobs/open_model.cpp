@@ -328,6 +328,11 @@ ModelPtr guided(const OpenModel& open, const Conditions& conditions) {
   return guided_model(open.model, open.guidance, conditions_on(null, open.device));
 }
 
+void check_decoded_space(const OpenModel& open, bool decoded) {
+  if (!decoded || open.decoder) return;
+  throw usage_error("--space decoded needs a card with a decoder, {} has none", open.name);
+}
+
 ValueRange value_range(const OpenModel& open, bool decoded) {
   if (decoded) return {open.decoder->card().least, open.decoder->card().most};
   return {open.card.least, open.card.most};

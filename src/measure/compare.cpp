@@ -5,17 +5,16 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <limits>
+#include <utility>
 
 #include "bespoke/base/batches.h"
 #include "bespoke/base/clock.h"
-#include "bespoke/base/error.h"
 #include "bespoke/base/packing.h"
 #include "bespoke/model/fields.h"
 #include "bespoke/sample/in_batches.h"
 #include "bespoke/sample/sampler.h"
-#include "bespoke/tensor/errors.h"
 #include "bespoke/tensor/tensor_bytes.h"
+#include "sample_errors.h"
 
 namespace bespoke {
 
@@ -23,212 +22,60 @@ using namespace detail;
 
 namespace {
 
-// A solver's samples, or the reference's, as they are looked at.
-struct View {
-  torch::Tensor measured;  // what errors are of
-  torch::Tensor shown;     // what features are of and what is kept: decoded, where it can be
-};
-
-// Otherwise they are of the model's samples, be they latents or not.
-bool measures_decoded(const CompareOptions& options) {
-  return options.decode && options.errors_of_decoded;
-}
-
-View view_of(const torch::Tensor& x, const CompareOptions& options, int64_t first) {
-  const bool errors_decoded = measures_decoded(options);
-  const bool looked_at = errors_decoded || options.features || options.jury ||
-                         options.snr_of_both || options.joint_flux || first < options.keep;
-  // Decoding may cost as much as sampling: only where something looks at it.
-  if (!options.decode || !looked_at) return {x, x};
-  const torch::NoGradGuard no_grad;
-  const torch::Tensor decoded = options.decode(x, first);
-  return {errors_decoded ? decoded : x, decoded};
-}
-
-// The mean squared difference of each sample, of what was filled in where there is such.
-std::vector<double> filled_errors(const torch::Tensor& x, const torch::Tensor& expected,
-                                  const torch::Tensor& filled, int64_t first) {
-  if (!filled.defined()) return mean_squared_errors(x, expected);
-  const torch::Tensor mask = filled.slice(0, first, first + x.size(0)).to(x.device());
-  const torch::Tensor whole = mask.expand_as(x).flatten(1).to(torch::kCPU, torch::kDouble);
-  const torch::Tensor parts = whole.mean(1).contiguous();
-  auto errors = mean_squared_errors(x * mask, expected * mask);
-  for (size_t i = 0; i < errors.size(); ++i) errors[i] /= parts.data_ptr<double>()[i];
-  return errors;
-}
-
-// Errors in both spaces of a latent model, or what they are relative to.
-struct BothErrors {
-  std::vector<double> latent, decoded;
-
-  void add(const torch::Tensor& x, const torch::Tensor& expected, const View& shown,
-           const torch::Tensor& expected_shown, const CompareOptions& options, int64_t first) {
-    if (!options.snr_of_both) return;
-    append(latent, filled_errors(x, expected, options.filled, first));
-    append(decoded, filled_errors(shown.shown, expected_shown, options.filled_decoded, first));
-  }
-
- private:
-  static void append(std::vector<double>& all, const std::vector<double>& some) {
-    all.insert(all.end(), some.begin(), some.end());
-  }
-};
-
-// A mean over samples that come batch by batch; none of none.
-class RunningMean {
- public:
-  void add(const std::vector<double>& values) {
-    for (const double value : values) sum_ += value;
-    count_ += static_cast<double>(values.size());
-  }
-  void add(Unpacker& unpacker) {
-    sum_ += unpacker.number();
-    count_ += unpacker.number();
-  }
-  void pack(Packer& packer) const { packer.add(sum_).add(count_); }
-  std::optional<double> value() const {
-    return count_ > 0 ? std::optional<double>(sum_ / count_) : std::nullopt;
-  }
-
- private:
-  double sum_ = 0, count_ = 0;
-};
-
-std::vector<double> numbers_of(const torch::Tensor& values) {
-  const torch::Tensor wide = values.to(torch::kCPU, torch::kDouble).contiguous();
-  return {wide.data_ptr<double>(), wide.data_ptr<double>() + wide.numel()};
-}
-
-// The first samples, as they come batch by batch.
-class Keeper {
- public:
-  explicit Keeper(int64_t most) : most_(most) {}
-  void add(const torch::Tensor& samples) {
-    const int64_t missing = std::min(most_ - count_, samples.size(0));
-    if (missing <= 0) return;
-    parts_.push_back(samples.slice(0, 0, missing).to(torch::kCPU, torch::kFloat).clone());
-    count_ += missing;
-  }
-  torch::Tensor samples() const { return parts_.empty() ? torch::Tensor() : torch::cat(parts_); }
-  void add(Unpacker& unpacker) {
-    for (const torch::Tensor& part : tensors_of(unpacker.text())) add(part);
-  }
-  void pack(Packer& packer) const { packer.add(tensor_bytes(parts_)); }
-
- private:
-  int64_t most_, count_ = 0;
-  std::vector<torch::Tensor> parts_;
-};
-
-// How many samples show what their prompts say, of those that could be judged.
-class Agreement {
- public:
-  void add(const std::vector<std::optional<bool>>& verdicts) {
-    for (const auto& verdict : verdicts) {
-      judged_ += verdict.has_value() ? 1 : 0;
-      agreeing_ += verdict.value_or(false) ? 1 : 0;
-    }
-  }
-  void add(Unpacker& unpacker) {
-    judged_ += unpacker.integer();
-    agreeing_ += unpacker.integer();
-  }
-  void pack(Packer& packer) const { packer.add(judged_).add(agreeing_); }
-  std::optional<double> part() const {
-    if (judged_ == 0) return std::nullopt;
-    return static_cast<double>(agreeing_) / static_cast<double>(judged_);
-  }
-
- private:
-  int64_t judged_ = 0, agreeing_ = 0;
-};
-
-// What one solver did on all samples so far.
+// What is known of the samples of one solver, or of the reference.
 struct Record {
-  explicit Record(int64_t keep) : keeper(keep) {}
-  std::vector<double> errors;         // mean squared, of each sample
-  std::vector<double> latent_errors;  // likewise, where the errors are of what is decoded
-  BothErrors both;
-  RunningMean flux;
+  std::vector<Tally> tallies;       // of each measure
+  std::vector<double> evaluations;  // of each sample, of the reference
   double seconds = 0;
   bool diverged = false;
-  bool features_failed = false;
-  FeatureAccumulator features;
-  Agreement agreement;
-  Keeper keeper;
-};
+  std::vector<torch::Tensor> kept;  // of the first samples, float32 on the CPU
 
-// What the reference is known by, over all samples.
-struct Truth {
-  explicit Truth(int64_t keep) : keeper(keep) {}
-  std::vector<double> powers;
-  BothErrors both;  // powers of both
-  RunningMean flux, evaluations;
-  FeatureAccumulator halves[2];  // features of the first half of the samples, and of the others
-  Agreement agreement;
-  Keeper keeper;
-
-  FeatureStatistics statistics() const {
-    FeatureAccumulator both;
-    for (const FeatureAccumulator& half : halves) both.add(half.tensors());
-    return both.statistics();
+  // Of the samples after these.
+  void append(const Record& next) {
+    tallies.resize(std::max(tallies.size(), next.tallies.size()));
+    for (size_t i = 0; i < next.tallies.size(); ++i) tallies[i].append(next.tallies[i]);
+    evaluations.insert(evaluations.end(), next.evaluations.begin(), next.evaluations.end());
+    seconds += next.seconds;
+    diverged = diverged || next.diverged;
+    kept.insert(kept.end(), next.kept.begin(), next.kept.end());
   }
 };
 
-void append(std::vector<double>& numbers, const std::vector<double>& more) {
-  numbers.insert(numbers.end(), more.begin(), more.end());
-}
-
-// What a member of a team measured, for the others. Shares lie in the order of ranks, so what they
-// list is put one after the other.
+// What a member of a team measured, for the others. Shares lie in the order of ranks, so records of
+// them are appended in that order.
 std::string packed(const Record& record) {
   Packer packer;
-  packer.add(tensor_bytes(record.features.tensors())).add(record.errors).add(record.latent_errors);
-  packer.add(record.both.latent).add(record.both.decoded).add(record.seconds);
-  packer.add(int64_t{record.diverged}).add(int64_t{record.features_failed});
-  record.flux.pack(packer);
-  record.agreement.pack(packer);
-  record.keeper.pack(packer);
+  packer.add(record.evaluations).add(record.seconds).add(int64_t{record.diverged});
+  packer.add(tensor_bytes(record.kept)).add(static_cast<int64_t>(record.tallies.size()));
+  for (const Tally& tally : record.tallies) {
+    packer.add(int64_t{tally.failed}).add(static_cast<int64_t>(tally.numbers.size()));
+    for (const auto& list : tally.numbers) packer.add(list);
+    packer.add(static_cast<int64_t>(tally.features.size()));
+    for (const auto& features : tally.features) packer.add(tensor_bytes(features.tensors()));
+  }
   return packer.bytes();
 }
 
-void add(const std::string& bytes, Record& record) {
-  Unpacker unpacker(bytes);
-  record.features.add(tensors_of(unpacker.text()));
-  for (auto* list :
-       {&record.errors, &record.latent_errors, &record.both.latent, &record.both.decoded}) {
-    append(*list, unpacker.numbers());
-  }
-  record.seconds += unpacker.number();
-  record.diverged = unpacker.integer() != 0 || record.diverged;
-  record.features_failed = unpacker.integer() != 0 || record.features_failed;
-  record.flux.add(unpacker);
-  record.agreement.add(unpacker);
-  record.keeper.add(unpacker);
+Tally unpacked_tally(Unpacker& unpacker) {
+  Tally tally;
+  tally.failed = unpacker.integer() != 0;
+  tally.numbers.resize(static_cast<size_t>(unpacker.integer()));
+  for (auto& list : tally.numbers) list = unpacker.numbers();
+  tally.features.resize(static_cast<size_t>(unpacker.integer()));
+  for (auto& features : tally.features) features.add(tensors_of(unpacker.text()));
+  return tally;
 }
 
-std::string packed(const Truth& truth) {
-  Packer packer;
-  for (const FeatureAccumulator& half : truth.halves) packer.add(tensor_bytes(half.tensors()));
-  packer.add(truth.powers);
-  packer.add(truth.both.latent).add(truth.both.decoded);
-  truth.flux.pack(packer);
-  truth.evaluations.pack(packer);
-  truth.agreement.pack(packer);
-  truth.keeper.pack(packer);
-  return packer.bytes();
-}
-
-void add(const std::string& bytes, Truth& truth) {
+Record unpacked_record(const std::string& bytes) {
   Unpacker unpacker(bytes);
-  for (FeatureAccumulator& half : truth.halves) half.add(tensors_of(unpacker.text()));
-  for (auto* list : {&truth.powers, &truth.both.latent, &truth.both.decoded}) {
-    append(*list, unpacker.numbers());
-  }
-  truth.flux.add(unpacker);
-  truth.evaluations.add(unpacker);
-  truth.agreement.add(unpacker);
-  truth.keeper.add(unpacker);
+  Record record;
+  record.evaluations = unpacker.numbers();
+  record.seconds = unpacker.number();
+  record.diverged = unpacker.integer() != 0;
+  record.kept = tensors_of(unpacker.text());
+  const int64_t tallies = unpacker.integer();
+  for (int64_t i = 0; i < tallies; ++i) record.tallies.push_back(unpacked_tally(unpacker));
+  return record;
 }
 
 // One batch of noise, with its truth.
@@ -236,89 +83,49 @@ struct Round {
   const Field& field;
   torch::Tensor noise;
   Conditions conditions;
-  int64_t first_sample;
-  torch::Tensor exact;  // the reference's samples
-  View expected;        // what errors are measured from
+  MeasuredSamples exact;
 };
 
-std::vector<std::optional<bool>> verdicts_on(const torch::Tensor& shown, int64_t first,
-                                             const CompareOptions& options) {
-  return options.jury->verdicts(options.judged ? options.judged(shown, first) : shown, first);
+std::vector<double> numbers_of(const torch::Tensor& values) {
+  const torch::Tensor wide = values.to(torch::kCPU, torch::kDouble).contiguous();
+  return {wide.data_ptr<double>(), wide.data_ptr<double>() + wide.numel()};
 }
 
-torch::Tensor measured_mask(const CompareOptions& options) {
-  return measures_decoded(options) ? options.filled_decoded : options.filled;
+// Those of the samples that are among the first `keep`.
+std::vector<torch::Tensor> kept_of(const MeasuredSamples& samples, int64_t keep) {
+  const int64_t count = std::min(keep - samples.first(), samples.drawn().size(0));
+  if (count <= 0) return {};
+  return {samples.shown().slice(0, 0, count).to(torch::kCPU, torch::kFloat).clone()};
 }
 
-// Runs work; whether it ended without anything becoming infinite.
-template <class Work>
-bool stays_finite(const Work& work) {
-  try {
-    work();
-    return true;
-  } catch (const Error& error) {
-    // One solver's failure is a result about that solver, not about the others.
-    if (error.kind() != ErrorKind::diverged) throw;
-    return false;
-  }
-}
-
-void run_solver(const NsSolver& solver, const Round& round, const CompareOptions& options,
-                Record& record) {
-  if (record.diverged) return;
+Record record_of(const NsSolver& solver, const Round& round, const CompareOptions& options) {
+  const int64_t first = round.exact.first();
+  Record record;
   torch::Tensor x;
   record.diverged = !stays_finite([&] {
     const auto begun = std::chrono::steady_clock::now();
-    x = sample(solver, round.field, round.noise, round.conditions, nullptr, round.first_sample);
+    x = sample(solver, round.field, round.noise, round.conditions, nullptr, first);
     x.flatten().slice(0, 0, 1).cpu();  // a device works on its own until it is asked
-    record.seconds += seconds_since(begun);
+    record.seconds = seconds_since(begun);
   });
-  if (record.diverged) return;
-  const int64_t first = round.first_sample;
-  const View view = view_of(x, options, first);
-  const auto errors =
-      filled_errors(view.measured, round.expected.measured, measured_mask(options), first);
-  record.errors.insert(record.errors.end(), errors.begin(), errors.end());
-  if (measures_decoded(options)) {
-    const auto latent = filled_errors(x, round.exact, options.filled, first);
-    record.latent_errors.insert(record.latent_errors.end(), latent.begin(), latent.end());
+  if (record.diverged) return record;
+  const MeasuredSamples samples(x, first, round.exact.total(), options.decode);
+  for (const auto& measure : options.measures) {
+    record.tallies.push_back(measure->tally(samples, round.exact));
   }
-  record.both.add(x, round.exact, view, round.expected.shown, options, first);
-  if (options.joint_flux) record.flux.add(options.joint_flux(view.shown, first));
-  record.keeper.add(view.shown);
-  // Samples so far off that a classifier makes no numbers of them show nothing.
-  if (options.jury &&
-      !stays_finite([&] { record.agreement.add(verdicts_on(view.shown, first, options)); })) {
-    record.agreement.add(std::vector<std::optional<bool>>(errors.size(), false));
-  }
-  if (!options.features || record.features_failed) return;
-  record.features_failed =
-      !stays_finite([&] { record.features.add(options.features(view.shown)); });
+  record.kept = kept_of(samples, options.keep);
+  return record;
 }
 
-// Each half of the samples apart, for the distance between them.
-void add_features(const torch::Tensor& features, int64_t first, int64_t count, Truth& truth) {
-  const int64_t cut = std::clamp<int64_t>(count / 2 - first, 0, features.size(0));
-  truth.halves[0].add(features.slice(0, 0, cut));
-  truth.halves[1].add(features.slice(0, cut));
-}
-
-// The truth of a batch of `count` samples in all.
-View expected_of(const torch::Tensor& samples, int64_t first, int64_t count,
-                 const CompareOptions& options, Truth& truth) {
-  const View view = view_of(samples, options, first);
-  const auto powers =
-      filled_errors(view.measured, torch::zeros_like(view.measured), measured_mask(options), first);
-  truth.powers.insert(truth.powers.end(), powers.begin(), powers.end());
-  truth.both.add(samples, torch::zeros_like(samples), view, torch::zeros_like(view.shown), options,
-                 first);
-  if (options.joint_flux) truth.flux.add(options.joint_flux(view.shown, first));
-  truth.keeper.add(view.shown);
-  if (options.jury) truth.agreement.add(verdicts_on(view.shown, first, options));
-  if (options.features) {
-    add_features(features_of_sound(options.features, view.shown), first, count, truth);
+Record record_of_reference(const MeasuredSamples& exact, const torch::Tensor& evaluations,
+                           const CompareOptions& options) {
+  Record record;
+  record.evaluations = numbers_of(evaluations);
+  for (const auto& measure : options.measures) {
+    record.tallies.push_back(measure->reference_tally(exact));
   }
-  return view;
+  record.kept = kept_of(exact, options.keep);
+  return record;
 }
 
 // Network calls a sample: guidance makes a second one wherever its weight is not zero, or where the
@@ -332,112 +139,37 @@ int count_model_calls(const NsSolver& solver, const GuidanceWeight& guidance) {
   return calls;
 }
 
-// Of the mean of the errors' logarithms, in decibels, over `powers` where there are any; NaN where
-// a sample is exact, and there is no mean that it could be the error of.
-double standard_error_of(const std::vector<double>& errors,
-                         const std::vector<double>& powers = {}) {
-  std::vector<double> logs;
-  for (size_t i = 0; i < errors.size(); ++i) {
-    logs.push_back(std::log(errors[i] / (powers.empty() ? 1 : powers[i])));
-  }
-  return psnr_error(logs);
+torch::Tensor joined(const std::vector<torch::Tensor>& kept) {
+  return kept.empty() ? torch::Tensor() : torch::cat(kept);
 }
 
-// Which bin each sample's own weight is in.
-std::vector<size_t> bins_of_samples(const std::vector<GuidanceRange>& bins,
-                                    const Conditions& conditions) {
-  const torch::Tensor weights =
-      conditions.at(kGuidanceCondition).to(torch::kCPU, torch::kDouble).contiguous();
-  std::vector<size_t> places;
-  for (int64_t i = 0; i < weights.numel(); ++i) {
-    size_t place = 0;
-    while (place + 1 < bins.size() && weights.data_ptr<double>()[i] >= bins[place].to) ++place;
-    places.push_back(place);
-  }
-  return places;
-}
-
-void add_psnr_by_guidance(const std::vector<Record>& records, const Conditions& conditions,
-                          const CompareOptions& options, Comparison& result) {
-  result.guidance_bins = options.guidance.range->bins();
-  const auto places = bins_of_samples(result.guidance_bins, conditions);
-  for (size_t k = 0; k < records.size(); ++k) {
-    std::vector<std::vector<double>> errors(result.guidance_bins.size());
-    for (size_t i = 0; !records[k].diverged && i < places.size(); ++i) {
-      errors[places[i]].push_back(records[k].errors[i]);
-    }
-    for (const auto& some : errors) {
-      constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-      const bool none = some.empty();
-      result.rows[k].psnr_by_guidance.push_back(none ? kNan : mean_psnr(some, options.peak));
-      result.rows[k].psnr_by_guidance_errors.push_back(none ? kNan : standard_error_of(some));
-    }
-  }
-}
-
-ComparisonRow summarise(const NamedSolver& contender, const Record& record, const Truth& truth,
-                        const CompareOptions& options) {
-  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+ComparisonRow row_of(const NamedSolver& contender, const Record& record, int64_t count,
+                     const std::vector<Measure::FiguresOf>& figures_of,
+                     const GuidanceWeight& guidance) {
   ComparisonRow row;
   row.name = contender.name;
   row.nfe = contender.solver.nfe();
-  row.model_calls = count_model_calls(contender.solver, options.guidance);
+  row.model_calls = count_model_calls(contender.solver, guidance);
   row.guides_itself = contender.solver.guides_itself();
   row.diverged = record.diverged;
-  row.psnr = row.psnr_error = row.snr = row.mse_low = row.mse_median = row.mse_high = row.seconds =
-      kNan;
   if (record.diverged) return row;
-  row.psnr = mean_psnr(record.errors, options.peak);
-  row.psnr_error = standard_error_of(record.errors);
-  if (measures_decoded(options)) {
-    row.latent_psnr = mean_psnr(record.latent_errors, options.latent_peak);
-    row.latent_psnr_error = standard_error_of(record.latent_errors);
-  }
-  row.snr = mean_snr(record.errors, truth.powers);
-  row.snr_error = standard_error_of(record.errors, truth.powers);
-  if (options.snr_of_both) {
-    row.latent_snr = mean_snr(record.both.latent, truth.both.latent);
-    row.decoded_snr = mean_snr(record.both.decoded, truth.both.decoded);
-    row.latent_snr_error = standard_error_of(record.both.latent, truth.both.latent);
-    row.decoded_snr_error = standard_error_of(record.both.decoded, truth.both.decoded);
-  }
-  row.joint_flux = record.flux.value();
-  row.mse_low = quantile(record.errors, 0.05);
-  row.mse_median = quantile(record.errors, 0.5);
-  row.mse_high = quantile(record.errors, 0.95);
-  row.seconds = record.seconds / static_cast<double>(record.errors.size());
-  row.agreement = record.agreement.part();
-  row.samples = record.keeper.samples();
+  row.seconds = record.seconds / static_cast<double>(count);
+  for (size_t i = 0; i < figures_of.size(); ++i)
+    row.figures.merge(figures_of[i](record.tallies[i]));
+  row.samples = joined(record.kept);
   return row;
 }
 
-void add_distances(const std::vector<Record>& records, const Truth& truth,
-                   const CompareOptions& options, Comparison& result) {
-  const FeatureStatistics reference = truth.statistics();
-  result.frechet_noise = sampling_noise(truth.halves[0], truth.halves[1]);
-  const FrechetDistance from_reference(reference);
-  std::optional<FrechetDistance> from_real;
-  if (options.real_statistics) {
-    from_real.emplace(*options.real_statistics);
-    result.reference_frechet_to_real = from_real->to(reference);
+ComparisonRow reference_row(const Record& reference, const std::vector<MeasurePtr>& measures) {
+  ComparisonRow row;
+  row.name = "reference";
+  row.nfe = static_cast<int>(std::lround(mean_of(reference.evaluations)));
+  for (size_t i = 0; i < measures.size(); ++i) {
+    row.figures.merge(measures[i]->reference_figures(reference.tallies[i]));
   }
-  for (size_t k = 0; k < records.size(); ++k) {
-    if (records[k].diverged || records[k].features_failed) continue;
-    // With thousands of features this takes seconds each, and a caller may want to stop.
-    if (options.on_progress) options.on_progress(1);
-    const FeatureStatistics statistics = records[k].features.statistics();
-    result.rows[k].frechet_to_reference = from_reference.to(statistics);
-    if (from_real) result.rows[k].frechet_to_real = from_real->to(statistics);
-  }
+  row.samples = joined(reference.kept);
+  return row;
 }
-
-// What was measured of the reference and of every solver.
-struct Measured {
-  Truth truth;
-  std::vector<Record> records;
-
-  Measured(size_t contenders, int64_t keep) : truth(keep), records(contenders, Record(keep)) {}
-};
 
 // The model's own samples of a batch, known or computed.
 ReferenceResult reference_of(const ModelPtr& model, const torch::Tensor& noise,
@@ -452,12 +184,16 @@ ReferenceResult reference_of(const ModelPtr& model, const torch::Tensor& noise,
   return reference_in_batches(model, noise, conditions, options.tolerances, batching);
 }
 
+// What was measured of the reference, and then of every solver.
+using Records = std::vector<Record>;
+
 // By one member, on its share of the samples.
-Measured measure_share(const Share& share, const ModelPtr& model,
-                       const std::vector<NamedSolver>& contenders, const ComparedSamples& samples,
-                       const CompareOptions& options) {
+Records measure_share(const Share& share, const ModelPtr& model,
+                      const std::vector<NamedSolver>& contenders, const ComparedSamples& samples,
+                      const CompareOptions& options) {
   const VelocityField field(model);
-  Measured found(contenders.size(), options.keep);
+  Records records(1 + contenders.size());
+  for (Record& record : records) record.tallies.resize(options.measures.size());
   // The reference, where it is computed, counts as one unit of progress, every solver as another.
   const double before = options.reference ? 0 : 1;
   const double units = before + static_cast<double>(contenders.size());
@@ -467,56 +203,69 @@ Measured measure_share(const Share& share, const ModelPtr& model,
     const Conditions conditions = slice(samples.conditions, begin, end);
     const ReferenceResult known = reference_of(model, noise, conditions, begin, options,
                                                [&](double done) { report(before * done / units); });
-    found.truth.evaluations.add(numbers_of(known.evaluations));
     const torch::Tensor exact = known.x.to(noise.device(), noise.scalar_type());
-    const View expected = expected_of(exact, begin, samples.count, options, found.truth);
-    const Round round{field, noise, conditions, begin, exact, expected};
+    const Round round{field, noise, conditions,
+                      MeasuredSamples(exact, begin, samples.count, options.decode)};
+    records[0].append(record_of_reference(round.exact, known.evaluations, options));
     for (size_t k = 0; k < contenders.size(); ++k) {
-      run_solver(contenders[k].solver, round, options, found.records[k]);
+      Record& record = records[1 + k];
+      if (!record.diverged) record.append(record_of(contenders[k].solver, round, options));
       report((before + static_cast<double>(k + 1)) / units);
     }
   };
   for_each_batch(share.count(), options.batch, options.on_progress, work);
-  return found;
+  return records;
 }
 
 // The same by all members, who then know what each has measured.
-Measured exchanged(const Measured& mine, Team& team, int64_t keep) {
-  Measured all(mine.records.size(), keep);
-  std::vector<std::string> messages = team.exchange(packed(mine.truth));
-  for (const auto& bytes : messages) add(bytes, all.truth);
-  for (size_t k = 0; k < mine.records.size(); ++k) {
-    messages = team.exchange(packed(mine.records[k]));
-    for (const auto& bytes : messages) add(bytes, all.records[k]);
+Records exchanged(const Records& mine, Team& team) {
+  Records all(mine.size());
+  for (size_t k = 0; k < mine.size(); ++k) {
+    for (const auto& bytes : team.exchange(packed(mine[k]))) all[k].append(unpacked_record(bytes));
   }
   return all;
 }
 
 }  // namespace
 
+std::optional<double> ComparisonRow::figure(const std::string& name) const {
+  const auto found = figures.find(name);
+  return found == figures.end() ? std::nullopt : std::optional<double>(found->second);
+}
+
+double ComparisonRow::psnr() const {
+  return figure("psnr_db").value_or(std::numeric_limits<double>::quiet_NaN());
+}
+
+double ComparisonRow::psnr_error() const {
+  return figure("psnr_error_db").value_or(std::numeric_limits<double>::quiet_NaN());
+}
+
 Comparison compare(const ModelPtr& model, const std::vector<NamedSolver>& contenders,
                    const ComparedSamples& samples, const CompareOptions& options) {
   Team& team = *options.team;
-  Measured found(contenders.size(), options.keep);
+  Records records;
   exchange_work(team, [&] {
-    found = measure_share(share_of(samples.count, team), model, contenders, samples, options);
+    records = measure_share(share_of(samples.count, team), model, contenders, samples, options);
     return "";
   });
-  if (team.size() > 1) found = exchanged(found, team, options.keep);
-  const Truth& truth = found.truth;
-  const std::vector<Record>& records = found.records;
+  if (team.size() > 1) records = exchanged(records, team);
 
   Comparison result;
-  result.reference_evaluations = truth.evaluations.value().value_or(0);
-  result.reference_agreement = truth.agreement.part();
-  result.reference_joint_flux = truth.flux.value();
-  result.reference_samples = truth.keeper.samples();
-  for (size_t k = 0; k < contenders.size(); ++k) {
-    result.rows.push_back(summarise(contenders[k], records[k], truth, options));
+  result.reference_evaluations = mean_of(records[0].evaluations);
+  result.reference = reference_row(records[0], options.measures);
+  std::vector<Measure::FiguresOf> figures_of;
+  for (size_t i = 0; i < options.measures.size(); ++i) {
+    figures_of.push_back(options.measures[i]->against(records[0].tallies[i]));
+    for (auto& column : options.measures[i]->columns(result.reference.figures)) {
+      result.columns.push_back(std::move(column));
+    }
   }
-  if (options.features) add_distances(records, truth, options, result);
-  if (options.guidance.range) {
-    add_psnr_by_guidance(records, samples.conditions, options, result);
+  for (size_t k = 0; k < contenders.size(); ++k) {
+    // With thousands of features this takes seconds each, and a caller may want to stop.
+    if (options.on_progress) options.on_progress(1);
+    result.rows.push_back(
+        row_of(contenders[k], records[1 + k], samples.count, figures_of, options.guidance));
   }
   return result;
 }

@@ -20,10 +20,10 @@ class MatchCommand : public CommandLine {
     module.save((folder_ / "features.pt").string());
   }
 
-  static std::string command(const std::string& rest) {
-    return "distill --model analytic:mixture:dim=12,classes=3 --nfe 1 --samples 16 --iterations 2 "
-           "--features features.pt " +
-           rest;
+  static std::string command(const std::string& rest, const std::string& nfe = "1") {
+    return "distill --model analytic:mixture:dim=12,classes=3 --samples 16 --iterations 2 "
+           "--features features.pt --nfe " +
+           nfe + " " + rest;
   }
 
   NsSolver solver(const std::string& folder) const {
@@ -66,7 +66,7 @@ TEST_F(MatchCommand, FeaturesThatDoNotFitAreToldInASentence) {
 
 // The middle of a model's range is no direction, its samples are.
 TEST_F(MatchCommand, TakesFeaturesThatAGreySampleHasNot) {
-  save_features("x[:, :4] / x.norm(dim=1, keepdim=True)");
+  save_features("x[:, :4] / x.norm(2, [1], True)");
   const auto outcome = run(command("--match-samples 32 -o run"));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
 }
@@ -75,7 +75,7 @@ TEST_F(MatchCommand, RefusesWhatWouldChangeNothing) {
   save_features("x[:, :4]");
   expect_failure(command("--match samples -o run"), 2,
                  "--match samples looks at no statistics; leave out --features");
-  expect_failure(command("--nfe 5-8 -o run"), 2,
+  expect_failure(command("-o run", "5-8"), 2,
                  "--features would change nothing: unless --match is both or distribution, "
                  "statistics are matched only where there are --features and up to 4 evaluations");
   const std::string plain = "distill --model analytic:mixture:dim=12,classes=3 --nfe 1 -o run ";

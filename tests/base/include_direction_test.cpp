@@ -44,11 +44,13 @@ std::vector<std::string> files_of(const std::string& folder) {
 
 constexpr char kOurs[] = "bespoke/";
 
-// "solver" of "bespoke/solver/grid.h"; empty if it is not a header of ours.
+// "solver" of "bespoke/solver/grid.h"; empty if it is in none of our folders, as version.h, which
+// every folder may include.
 std::string folder_of(const std::string& include) {
   if (!starts_with(include, kOurs)) return "";
   const std::string below = include.substr(std::strlen(kOurs));
-  return below.substr(0, below.find('/'));
+  const size_t end = below.find('/');
+  return end == std::string::npos ? "" : below.substr(0, end);
 }
 
 TEST(IncludeDirection, FoldersIncludeOnlyWhatIsToTheirLeft) {

@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "bespoke/base/error.h"
+#include "bespoke/jobs/run_distillation.h"
+#include "temporary_folder.h"
 
 namespace bespoke {
 namespace {
@@ -99,6 +101,46 @@ TEST(DistillJob, FindsOptionsForAModel) {
   EXPECT_EQ(options.iterations, 3);
   job.network_calls = 8;
   EXPECT_THROW(distill_options(job, open, {}, 4, {}), Error) << "no guidance to build in";
+}
+
+// As the program does it: a folder that is refused, gone on with, and held to its job.
+TEST(RunDistillation, LeavesItsSolversInAFolder) {
+  const testing::TemporaryFolder folder;
+  ModelRequest wanted;
+  wanted.name = "analytic:mixture:dim=4";
+  wanted.precision = "fp64";
+  const OpenModel open = open_model(wanted);
+  Execution execution;
+  execution.dtype = open.state_dtype();
+  DistillationRequest request;
+  request.job.nfes = {3, 4};
+  request.job.method = Method::fit;
+  request.training.samples = 16;
+  request.training.tolerance = 1e-4;
+  request.folder = folder.path() / "run";
+  request.command = "a test";
+  int starts = 0;
+  DistillationEvents events;
+  events.on_start = [&](const std::string&, const StartState&, const Counts&,
+                        const SolverShape& shape) {
+    EXPECT_GE(shape.nfe, 3);
+    ++starts;
+  };
+  const DistillationResult result = run_distillation(request, open, execution, events);
+  ASSERT_EQ(result.solvers.size(), 2u);
+  EXPECT_EQ(starts, 2);
+  EXPECT_EQ(result.training_pairs, 16);
+  const SolverFile file = read_solver_file(result.file);
+  EXPECT_TRUE(file.at(4) == result.solvers[1].solver);
+  EXPECT_EQ(file.provenance_of(3).command, "a test");
+
+  EXPECT_THROW(run_distillation(request, open, execution), Error) << "it was not to be resumed";
+  request.resume = true;
+  const DistillationResult again = run_distillation(request, open, execution, events);
+  EXPECT_TRUE(again.solvers[1].solver == result.solvers[1].solver);
+  EXPECT_EQ(starts, 2) << "both had ended";
+  request.job.unit_start_scale = true;
+  EXPECT_THROW(run_distillation(request, open, execution), Error) << "another job";
 }
 
 }  // namespace

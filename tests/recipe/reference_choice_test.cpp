@@ -25,9 +25,9 @@ ModelPtr stiff_model() {
       [](const torch::Tensor& x, const torch::Tensor&, const Conditions&) { return 40 * (1 - x); });
 }
 
-// Nothing happens but a push by 1, a hundredth of the way before the data.
+// Nothing happens but a push by 1, three hundredths of the way before the data.
 ModelPtr pushed_model() {
-  constexpr double kPlace = 0.01, kWidth = 0.5, kRootOfPi = 1.7724538509055159;
+  constexpr double kPlace = 0.03, kWidth = 0.2, kRootOfPi = 1.7724538509055159;
   return function_model(Prediction::velocity, fm_ot_schedule(), {4},
                         [=](const torch::Tensor& x, const torch::Tensor& t, const Conditions&) {
                           const torch::Tensor left = (1 - t).clamp_min(1e-9);

@@ -48,6 +48,10 @@ struct DistillJob {
 nlohmann::json to_json(const DistillJob& job);
 DistillJob parse_distill_job(const nlohmann::json& json, const std::string& source);
 
+// Whether any of its solvers has its statistics matched, of the features of a network or, where none
+// is given, of plain numbers of a sample.
+bool matches_statistics(const DistillJob& job, bool has_features);
+
 // Features whose statistics are matched, and how many there are of a sample; null: none are given.
 struct MatchedFeatures {
   std::shared_ptr<const FeatureExtractor> extractor;

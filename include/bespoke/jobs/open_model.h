@@ -95,6 +95,9 @@ struct ValueRange {
 };
 ValueRange value_range(const OpenModel& open, bool decoded);
 
+// Throws a usage error where a model without a decoder is to be looked at decoded.
+void check_decoded_space(const OpenModel& open, bool decoded);
+
 // Their peak-to-peak range, which PSNR is relative to.
 inline double value_peak(const OpenModel& open, bool decoded) {
   const ValueRange range = value_range(open, decoded);

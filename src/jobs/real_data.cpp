@@ -1,4 +1,4 @@
-#include "runs/real_data.h"
+#include "bespoke/jobs/real_data.h"
 
 #include <fmt/ranges.h>
 #include <sys/stat.h>
@@ -11,12 +11,10 @@
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
 #include "bespoke/base/json_checks.h"
-#include "bespoke/base/message.h"
-#include "bespoke/base/progress.h"
 #include "bespoke/base/sha256.h"
 #include "bespoke/io/dataset.h"
 #include "bespoke/io/tensor_file.h"
-#include "options/space_options.h"
+#include "compare_cache.h"
 
 namespace bespoke {
 
@@ -51,7 +49,7 @@ nlohmann::json data_identity(const std::string& path) {
 
 // Images or sounds, made to fit what is wanted.
 torch::Tensor read_real_dataset(const std::string& option, const std::string& path,
-                                const RealShape& wanted) {
+                                const RealShape& wanted, const Execution& execution) {
   const auto& shape = wanted.shape;
   if (shape.size() != 2 && shape.size() != 3) {
     throw bad_input(
@@ -59,15 +57,14 @@ torch::Tensor read_real_dataset(const std::string& option, const std::string& pa
         "file with such samples",
         option, fmt::join(shape, "x"));
   }
-  Progress progress("reading the real data");
   DatasetOptions options;
   options.channels = shape.front();
   // Images that are not square are not resized, and must be of the model's size.
   const bool resizable = shape.size() == 2 || shape[1] == shape[2];
   options.size = resizable ? shape.back() : 0;
-  options.on_progress = [&](double done) { progress.update(done); };
+  options.on_progress = [&](double done) { execution.report("reading the real data", done); };
   const Dataset dataset = read_dataset({path}, options);
-  for (const auto& note : dataset.notes) say("bespoke: {}", note);
+  for (const auto& note : dataset.notes) execution.note(note);
   if (dataset.sample_rate != 0 && dataset.sample_rate != wanted.sample_rate) {
     throw bad_input("{}: sounds of {} Hz, the model's card says {} Hz", option, dataset.sample_rate,
                     wanted.sample_rate);
@@ -78,9 +75,10 @@ torch::Tensor read_real_dataset(const std::string& option, const std::string& pa
 }  // namespace
 
 torch::Tensor read_real_samples(const std::string& option, const std::string& path,
-                                const RealShape& wanted) {
-  const torch::Tensor samples = is_tensor_file(path) ? read_tensor_file(path, "samples")
-                                                     : read_real_dataset(option, path, wanted);
+                                const RealShape& wanted, const Execution& execution) {
+  const torch::Tensor samples = is_tensor_file(path)
+                                    ? read_tensor_file(path, "samples")
+                                    : read_real_dataset(option, path, wanted, execution);
   if (samples.dim() == 0 || samples.sizes().slice(1) != torch::IntArrayRef(wanted.shape)) {
     throw bad_input("{}: samples of shape {} cannot be compared with the model's, [count] x {}",
                     option, fmt::join(samples.sizes(), "x"), fmt::join(wanted.shape, "x"));
@@ -102,18 +100,18 @@ void check_real(const std::string& path) {
 
 FeatureStatistics real_statistics(const std::string& path, const OpenModel& open,
                                   const OpenFeatures& features, const TensorCache& cache,
-                                  int64_t batch) {
+                                  const Execution& execution) {
   const ValueRange range = value_range(open, open.decoder != nullptr);
   nlohmann::json source = {{"shape", seen_shape(open)}};
   if (cache.is_on()) source["data"] = data_identity(path);
-  return cached_statistics(cache, features.identity, source, [&] {
-    const torch::Tensor samples =
-        read_real_samples("--real " + path, path, {seen_shape(open), open.card.sample_rate});
+  return cached_statistics(cache, features.identity, source, execution, [&] {
+    const torch::Tensor samples = read_real_samples(
+        "--real " + path, path, {seen_shape(open), open.card.sample_rate}, execution);
     require_enough_samples(samples.size(0), features.dimension, "--real " + path);
-    Progress progress("features of the real data");
     return feature_statistics(
         [&](const torch::Tensor& x) { return (*features.extractor)(in_value_range(x, range)); },
-        samples, batch, [&](double done) { progress.update(done); });
+        samples, execution.batch,
+        [&](double done) { execution.report("features of the real data", done); });
   });
 }
 

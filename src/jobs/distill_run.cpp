@@ -1,4 +1,6 @@
-#include "runs/distill_run.h"
+#include "bespoke/jobs/distill_run.h"
+
+#include <fmt/format.h>
 
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"

@@ -1,4 +1,4 @@
-#include "runs/compare_report.h"
+#include "bespoke/jobs/comparison_report.h"
 
 #include <fmt/format.h>
 #include <torch/version.h>
@@ -11,13 +11,10 @@
 
 #include "bespoke/base/file.h"
 #include "bespoke/base/json_checks.h"
+#include "bespoke/base/text.h"
+#include "bespoke/jobs/distill_run.h"
 #include "bespoke/solver/solver_file.h"
 #include "bespoke/version.h"
-#include "options/solver_options.h"
-#include "options/space_options.h"
-#include "program/invocation.h"
-#include "runs/compare_tables.h"
-#include "runs/distill_run.h"
 
 namespace bespoke {
 
@@ -30,13 +27,14 @@ std::string family_name(const SolverFile& file) {
   return file.name.substr(0, file.name.find("-nfe"));
 }
 
-const SolverFile* file_of(const ComparedModel& compared, const ComparisonRow& row) {
-  const auto found = compared.files.find(row.name);
-  return found == compared.files.end() ? nullptr : &found->second;
+const SolverFile* file_of(const ModelComparison& compared, const ComparisonRow& row) {
+  const auto found = compared.prepared.contenders.files.find(row.name);
+  return found == compared.prepared.contenders.files.end() ? nullptr : &found->second;
 }
 
 // Whether another row would be taken for this one if both went by their families.
-bool is_ambiguous(const ComparedModel& compared, const ComparisonRow& row, const SolverFile& file) {
+bool is_ambiguous(const ModelComparison& compared, const ComparisonRow& row,
+                  const SolverFile& file) {
   const std::string family = family_name(file);
   const CostUnit unit = unit_of(compared.figures);
   for (const auto& other : compared.figures.rows) {
@@ -59,7 +57,7 @@ std::string few_samples_note(int64_t count) {
                      count == 1 ? " is" : "s are");
 }
 
-std::string line_name(const ComparedModel& compared, const ComparisonRow& row) {
+std::string line_name(const ModelComparison& compared, const ComparisonRow& row) {
   const SolverFile* file = file_of(compared, row);
   if (file == nullptr) return row.name;
   return is_ambiguous(compared, row, *file) ? row.name : family_name(*file);
@@ -67,32 +65,32 @@ std::string line_name(const ComparedModel& compared, const ComparisonRow& row) {
 
 namespace {
 
-bool is_distilled(const ComparedModel& compared, const ComparisonRow& row) {
+bool is_distilled(const ModelComparison& compared, const ComparisonRow& row) {
   const SolverFile* file = file_of(compared, row);
   return file != nullptr && file->provenance_of(row.nfe).is_distilled();
 }
 
 // What a row is called.
-using RowName = std::string (*)(const ComparedModel& compared, const ComparisonRow& row);
+using RowName = std::string (*)(const ModelComparison& compared, const ComparisonRow& row);
 
-ReportRow report_row(const ComparedModel& compared, const ComparisonRow& row, RowName named) {
+ReportRow report_row(const ModelComparison& compared, const ComparisonRow& row, RowName named) {
   return {named(compared, row),
           cost_of(row, unit_of(compared.figures)),
-          row.psnr,
-          row.snr,
-          row.latent_psnr,
-          row.mse_median,
+          row.psnr(),
+          row.figure("snr_db").value_or(NAN),
+          row.figure("latent_psnr_db"),
+          row.figure("mse_median").value_or(NAN),
           row.seconds,
-          row.frechet_to_reference,
-          row.frechet_to_real,
-          row.agreement,
+          row.figure("fd_ref"),
+          row.figure("fd_real"),
+          row.figure("agreement"),
           is_distilled(compared, row),
-          row.psnr_error};
+          row.psnr_error()};
 }
 
-// What made the solvers, then what this process ran, each once.
+// What made the solvers goes before what made the figures, each once.
 void add_commands(Report& report, const std::vector<std::string>& of_solvers) {
-  std::vector<std::string> all = invocations();
+  std::vector<std::string> all = report.commands;
   for (auto command = of_solvers.rbegin(); command != of_solvers.rend(); ++command) {
     if (std::find(all.begin(), all.end(), *command) == all.end()) all.insert(all.begin(), *command);
   }
@@ -109,7 +107,7 @@ std::string count_text(const std::optional<int64_t>& count) {
   return count ? grouped(*count) : "-";
 }
 
-void add_distilled(Report& report, const ComparedModel& compared, const ComparisonRow& row) {
+void add_distilled(Report& report, const ModelComparison& compared, const ComparisonRow& row) {
   const SolverFile& file = *file_of(compared, row);
   const std::string name = line_name(compared, row);
   const NsSolver& solver = file.at(row.nfe);
@@ -132,23 +130,23 @@ void add_distilled(Report& report, const ComparedModel& compared, const Comparis
 
 }  // namespace
 
-const ComparisonRow* featured_row(const ComparedModel& compared) {
+const ComparisonRow* featured_row(const ModelComparison& compared) {
   const CostUnit unit = unit_of(compared.figures);
   const ComparisonRow *featured = nullptr, *nearest = nullptr;
   bool rivals = false;
   double lead = 0;
   for (const auto& row : compared.figures.rows) {
-    if (!is_distilled(compared, row) || !std::isfinite(row.psnr)) continue;
-    if (nearest == nullptr || row.psnr > nearest->psnr) nearest = &row;
+    if (!is_distilled(compared, row) || !std::isfinite(row.psnr())) continue;
+    if (nearest == nullptr || row.psnr() > nearest->psnr()) nearest = &row;
     double best = -INFINITY;
     for (const auto& other : compared.figures.rows) {
       const bool rival = &other != &row && cost_of(other, unit) == cost_of(row, unit);
-      if (rival && std::isfinite(other.psnr)) best = std::max(best, other.psnr);
+      if (rival && std::isfinite(other.psnr())) best = std::max(best, other.psnr());
     }
     if (std::isinf(best)) continue;
     rivals = true;
-    if (!(row.psnr - best > lead)) continue;
-    lead = row.psnr - best;
+    if (!(row.psnr() - best > lead)) continue;
+    lead = row.psnr() - best;
     featured = &row;
   }
   return rivals ? featured : nearest;
@@ -187,17 +185,17 @@ bool are_all_distilled(const Report& report) {
 
 // All solvers at the costs of the distilled ones, which come first, the cheapest on top. Where
 // there are no others they are seen at all costs at once.
-ReportGallery make_gallery(const ComparedModel& compared, const Report& report) {
+ReportGallery make_gallery(const ModelComparison& compared, const Report& report) {
   ReportGallery gallery;
   const auto& figures = compared.figures;
-  if (!can_be_shown(compared.open, figures.reference_samples)) return gallery;
+  if (!can_be_shown(compared.prepared.open, figures.reference.samples)) return gallery;
   gallery.shown_cost = shown_cost(report);
   std::set<int> costs = {gallery.shown_cost};
   for (const auto& row : report.rows) {
     if (row.distilled) costs.insert(row.cost);
   }
   const CostUnit unit = unit_of(figures);
-  gallery.reference = {"reference", 0, false, as_shown(figures.reference_samples)};
+  gallery.reference = {"reference", 0, false, as_shown(figures.reference.samples)};
   for (const auto& row : figures.rows) {
     const int cost = cost_of(row, unit);
     if (costs.count(cost) == 0 || !row.samples.defined()) continue;
@@ -210,22 +208,23 @@ ReportGallery make_gallery(const ComparedModel& compared, const Report& report) 
                      return std::make_pair(!left.distilled, left.cost) <
                             std::make_pair(!right.distilled, right.cost);
                    });
-  const auto& prompts = compared.chosen.prompts;
+  const auto& prompts = compared.prepared.samples.prompts;
   if (!prompts.empty()) {
     gallery.prompts.assign(prompts.begin(), prompts.begin() + gallery.reference.values.size(0));
   }
-  if (compared.gaps != nullptr) {
-    gallery.spans = compared.gaps->spans(0, gallery.reference.values.size(0));
+  if (compared.prepared.inputs.gaps != nullptr) {
+    gallery.spans = compared.prepared.inputs.gaps->spans(0, gallery.reference.values.size(0));
   }
-  const ValueRange range = value_range(compared.open, compared.open.decoder != nullptr);
+  const ValueRange range =
+      value_range(compared.prepared.open, compared.prepared.open.decoder != nullptr);
   gallery.least = range.least;
   gallery.most = range.most;
-  gallery.sample_rate = static_cast<int>(compared.open.card.sample_rate);
+  gallery.sample_rate = static_cast<int>(compared.prepared.open.card.sample_rate);
   return gallery;
 }
 
-void add_provenance(Report& report, const ComparedModel& compared) {
-  const OpenModel& open = compared.open;
+void add_provenance(Report& report, const ModelComparison& compared) {
+  const OpenModel& open = compared.prepared.open;
   const auto add = [&](const std::string& key, const std::string& value) {
     if (!value.empty()) report.provenance.emplace_back(key, value);
   };
@@ -233,19 +232,21 @@ void add_provenance(Report& report, const ComparedModel& compared) {
   if (open.network) add("weights SHA-256", open.identity().value("weights_sha256", ""));
   add("licence", open.card.licence);
   add("source", open.card.source);
-  add("samples", compared.chosen.title);
-  add("reference", fmt::format("Dormand-Prince 5(4), tolerance {:g}, {:.1f} evaluations per sample",
-                               compared.tolerance, compared.figures.reference_evaluations));
-  for (const auto& note : compared.notes) add("chosen", note);
+  add("samples", compared.prepared.samples.title);
+  add("reference",
+      fmt::format("Dormand-Prince 5(4), tolerance {:g}, {:.1f} evaluations per sample",
+                  compared.prepared.job.tolerance, compared.figures.reference_evaluations));
+  for (const auto& note : compared.prepared.contenders.notes) add("chosen", note);
   if (compared.catalogue) {
     add("best of the catalogue",
         fmt::format("chosen anew at each number of evaluations, over all grids, on the first {} "
                     "samples; {} where it gets there or was last tried",
-                    searched_samples(compared.chosen.count()), compared.catalogue->solver));
+                    searched_samples(compared.prepared.samples.count()),
+                    compared.catalogue->solver));
   }
-  if (compared.figures.reference_frechet_to_real) {
+  if (compared.figures.reference.figure("fd_real")) {
     add("reference's Fréchet distance to real data",
-        fmt::format("{:.4g}", *compared.figures.reference_frechet_to_real));
+        fmt::format("{:.4g}", *compared.figures.reference.figure("fd_real")));
   }
   add("made by", fmt::format("bespoke {} with LibTorch {}.{}", BESPOKE_VERSION, TORCH_VERSION_MAJOR,
                              TORCH_VERSION_MINOR));
@@ -258,14 +259,15 @@ std::string today() {
   return text;
 }
 
-Report report_of_figures(const ComparedModel& compared, RowName named) {
+Report report_of_figures(const ModelComparison& compared, RowName named) {
   Report report;
-  const std::string& title = compared.open.card.name;
-  report.model = title.empty() ? compared.open.name : title;
-  report.of = fmt::format("{}, {} space{}.{}", compared.chosen.title,
-                          compared.decoded ? "decoded" : "sample", compared.counted_part,
-                          few_samples_note(compared.chosen.count()));
-  report.peak = value_peak(compared.open, compared.decoded);
+  const std::string& title = compared.prepared.open.card.name;
+  report.model = title.empty() ? compared.prepared.open.name : title;
+  report.of = fmt::format("{}, {} space{}.{}", compared.prepared.samples.title,
+                          compared.prepared.job.of_decoded ? "decoded" : "sample",
+                          compared.prepared.inputs.counted,
+                          few_samples_note(compared.prepared.samples.count()));
+  report.peak = value_peak(compared.prepared.open, compared.prepared.job.of_decoded);
   report.reference_cost = compared.figures.reference_evaluations;
   if (unit_of(compared.figures) == CostUnit::network_calls) {
     report.unit = "network call";
@@ -286,24 +288,25 @@ Report report_of_figures(const ComparedModel& compared, RowName named) {
 
 }  // namespace
 
-std::string finding_of(const ComparedModel& compared) {
+std::string finding_of(const ModelComparison& compared) {
   return headline(report_of_figures(
-      compared, [](const ComparedModel&, const ComparisonRow& row) { return row.name; }));
+      compared, [](const ModelComparison&, const ComparisonRow& row) { return row.name; }));
 }
 
-Report make_report(const ComparedModel& compared) {
+Report make_report(const ModelComparison& compared, const std::vector<std::string>& commands) {
   Report report = report_of_figures(compared, line_name);
+  report.commands = commands;
   add_provenance(report, compared);
-  std::vector<std::string> commands;
+  std::vector<std::string> of_solvers;
   for (const auto& row : compared.figures.rows) {
     if (!is_distilled(compared, row)) continue;
     add_distilled(report, compared, row);
     const Provenance provenance = file_of(compared, row)->provenance_of(row.nfe);
     if (!provenance.command.empty()) {
-      commands.push_back(provenance.command);
+      of_solvers.push_back(provenance.command);
     }
   }
-  add_commands(report, commands);
+  add_commands(report, of_solvers);
   report.gallery = make_gallery(compared, report);
   report.date = today();
   return report;

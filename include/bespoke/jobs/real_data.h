@@ -5,9 +5,10 @@
 #include <vector>
 
 #include "bespoke/io/tensor_cache.h"
-#include "options/feature_options.h"
-#include "options/space_options.h"
-#include "runs/compare_cache.h"
+#include "bespoke/jobs/execution.h"
+#include "bespoke/jobs/feature_choice.h"
+#include "bespoke/jobs/open_model.h"
+#include "bespoke/measure/frechet.h"
 
 namespace bespoke {
 
@@ -23,7 +24,7 @@ struct RealShape {
 // Real samples [count, ...]: images or sounds of a folder or a zip, made to fit the shape, or a
 // tensor file of that shape. `option` is what named them, "--real PATH".
 torch::Tensor read_real_samples(const std::string& option, const std::string& path,
-                                const RealShape& wanted);
+                                const RealShape& wanted, const Execution& execution);
 
 // Bytes 0 ... 255 mapped to the range; other numbers are taken to lie in it.
 torch::Tensor in_value_range(const torch::Tensor& samples, const ValueRange& range);
@@ -32,6 +33,6 @@ torch::Tensor in_value_range(const torch::Tensor& samples, const ValueRange& ran
 // decoder) and in its value range.
 FeatureStatistics real_statistics(const std::string& path, const OpenModel& open,
                                   const OpenFeatures& features, const TensorCache& cache,
-                                  int64_t batch);
+                                  const Execution& execution);
 
 }  // namespace bespoke

@@ -1,4 +1,4 @@
-#include "runs/catalogue_need.h"
+#include "catalogue_need.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,0 +1,64 @@
+#include "bespoke/jobs/compare_job.h"
+
+#include "bespoke/base/error.h"
+#include "bespoke/base/json_checks.h"
+#include "bespoke/jobs/real_data.h"
+
+namespace bespoke {
+
+using namespace detail;
+
+namespace {
+
+// The fields of a job by their names: the only list of them, for writing and reading alike.
+template <class Job, class Visit>
+void each_field_of_comparison(Job& job, Visit visit) {
+  visit("solvers", job.solvers);
+  visit("nfes", job.nfes);
+  visit("conditions", job.samples.conditions);
+  visit("count", job.samples.count);
+  visit("seed", job.samples.seed);
+  visit("seeds", job.samples.seeds);
+  visit("noise", job.samples.noise);
+  visit("tolerance", job.tolerance);
+  visit("of_decoded", job.of_decoded);
+  visit("features", job.features.file);
+  visit("features_range", job.features.range);
+  visit("features_size", job.features.size);
+  visit("real", job.real);
+  visit("judges", job.judges);
+  visit("equal_up_to", job.equal_up_to);
+}
+
+}  // namespace
+
+nlohmann::json to_json(const CompareJob& job) {
+  nlohmann::json json;
+  each_field_of_comparison(job, [&](const char* name, const auto& value) { json[name] = value; });
+  return json;
+}
+
+CompareJob parse_compare_job(const nlohmann::json& json, const std::string& source) {
+  return read_checked(source, [&] {
+    CompareJob job;
+    std::vector<std::string> names;
+    each_field_of_comparison(job, [&](const char* name, const auto&) { names.emplace_back(name); });
+    check_keys(json, names, {}, source);
+    each_field_of_comparison(job, [&](const char* name, auto& value) {
+      value = json.at(name).get<std::decay_t<decltype(value)>>();
+    });
+    job.validate();
+    return job;
+  });
+}
+
+void CompareJob::validate() const {
+  features.validate();
+  if (real.empty()) return;
+  if (features.file.empty()) {
+    throw usage_error("--real goes with --features, which the distance to real data is taken in");
+  }
+  check_real(real);
+}
+
+}  // namespace bespoke
