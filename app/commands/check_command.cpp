@@ -130,7 +130,8 @@ void run_check(const CheckCommandOptions& options) {
         open.name);
   }
   call_every_class(open, slice(conditions, 0, batch), batch);
-  if (!(report.batch_difference < kMostBatchDifference)) {
+  refuse_unless_it_repeats(open.name, report.repeat_difference);
+  if (!(report.batch_difference < kMostDifference)) {
     throw bad_input(
         "{}: a sample's output changes with the batch it is in; export the network in eval mode, "
         "and by scripting if tracing fixed the batch",

@@ -60,11 +60,6 @@ void print_finding(const ModelComparison& compared) {
   if (!finding.empty()) fmt::print("\n{}\n", printable(finding));
 }
 
-// Several processes would have to agree on what is in a cache.
-TensorCache cache_for(const CacheOptions& options) {
-  return team().size() == 1 ? open_cache(options) : TensorCache();
-}
-
 void make_folders_for(const CompareCommandOptions& options) {
   from_first([&] {
     options.report.make_room();
@@ -76,7 +71,7 @@ void make_folders_for(const CompareCommandOptions& options) {
 void run_compare(const CompareCommandOptions& options) {
   const bool for_programs = options.for_programs();
   const CompareJob job = options.job();
-  TensorCache cache = cache_for(options.cache);
+  TensorCache cache = open_cache(options.cache);
   OpenModel open = open_model(options.model);
   if (!options.sounds.empty() && open.card.sample_rate == 0) {
     throw usage_error("--sounds is for models of sounds, {} is none", open.name);

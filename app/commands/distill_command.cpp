@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <utility>
 
 #include "bespoke/base/message.h"
 #include "bespoke/base/progress.h"
@@ -22,8 +21,7 @@ namespace {
 
 std::string describe_progress(const DistillProgress& progress) {
   return fmt::format(
-      "iteration {}, loss {:.3f}, validation {:.2f} dB, best {:.2f} dB, {:.0f}k "
-      "forwards",
+      "iteration {}, loss {:.3f}, validation {:.2f} dB, best {:.2f} dB, {:.0f}k calls",
       progress.iteration, progress.loss, progress.validation_psnr, progress.best_psnr,
       static_cast<double>(progress.training.forwards) / 1000);
 }
@@ -38,8 +36,9 @@ void say_start(const StartState& start, const Counts& screening, const SolverSha
 DistillationEvents shown_events(const std::shared_ptr<ProgressBars>& bars, const OpenModel& open) {
   DistillationEvents events;
   events.on_pairs = [&open](const PairPlan& plan, const PairReport& report,
-                            const std::filesystem::path& folder,
-                            double seconds) { print_pairs(open, plan, report, folder, seconds); };
+                            const std::filesystem::path& folder) {
+    print_pairs(open, plan, report, folder);
+  };
   events.on_start = [bars](const std::string& what, const StartState& start,
                            const Counts& screening, const SolverShape& shape) {
     bars->begin(what);
@@ -58,10 +57,10 @@ Table summary_table(const std::vector<DistilledSolver>& outcomes) {
   std::vector<Table::Column> columns = {{"NFE", true},         {"start"},
                                         {"start dB", true, 2}, {"best dB", true, 2},
                                         {"train dB", true, 2}, {"iterations", true},
-                                        {"forwards", true},    {"VJPs", true},
+                                        {"calls", true},       {"VJPs", true},
                                         {"seconds", true, 1},  {"ended"}};
   if (audio) columns.insert(columns.begin() + 4, {"best SNR dB", true, 2});
-  if (own_guidance) columns.insert(columns.begin() + 1, {"calls", true});
+  if (own_guidance) columns.insert(columns.begin() + 1, {"network calls", true});
   Table table(columns);
   for (const auto& outcome : outcomes) {
     const auto& s = outcome.summary;
@@ -113,9 +112,9 @@ std::string matching_text(const DistilledSolver& outcome) {
 std::string measured_on(const DistillationResult& result) {
   if (!result.validation_pairs) return "the pairs themselves, as few calls hold out none";
   constexpr int64_t kEnough = 16;
-  return fmt::format(
-      "{} held-out pairs{}", *result.validation_pairs,
-      *result.validation_pairs < kEnough ? " (few, and they chose among iterates too)" : "");
+  return fmt::format("{} held-out pairs ({}they chose among iterates too)",
+                     *result.validation_pairs,
+                     *result.validation_pairs < kEnough ? "few, and " : "");
 }
 
 void print_results(const DistillJob& job, const OpenModel& open, const DistillationResult& result) {

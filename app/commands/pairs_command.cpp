@@ -5,10 +5,9 @@
 #include <memory>
 #include <optional>
 
-#include "bespoke/base/clock.h"
 #include "bespoke/base/error.h"
 #include "bespoke/base/text.h"
-#include "bespoke/jobs/run_distillation.h"
+#include "bespoke/jobs/pair_maker.h"
 #include "commands/commands.h"
 #include "commands/pairs_command.h"
 #include "options/condition_options.h"
@@ -57,15 +56,13 @@ void make_and_print_pairs(const PairsCommandOptions& options) {
   const PairRequest request = request_of(options);
   const OpenModel open = open_model(options.model);
   const PairMaker maker(open, request, shown_execution(open, options.model.batch));
-  const Clock::time_point begun = Clock::now();
-  const PairReport report = fill_with_pairs(maker, options.output);
-  print_pairs(open, maker.plan(), report, options.output, seconds_since(begun));
+  print_pairs(open, maker.plan(), maker.fill(options.output), options.output);
 }
 
 }  // namespace
 
 void print_pairs(const OpenModel& open, const PairPlan& plan, const PairReport& report,
-                 const std::filesystem::path& folder, double seconds) {
+                 const std::filesystem::path& folder) {
   const int64_t count = report.manifest.count();
   fmt::print(
       "{}\nconditions: {}\n{} training and {} validation pairs, {:.1f} evaluations each, tolerance "
@@ -77,7 +74,7 @@ void print_pairs(const OpenModel& open, const PairPlan& plan, const PairReport& 
     fmt::print("in {}: finished before, nothing to do\n", folder.string());
   } else {
     fmt::print("in {}: {} of {} made now, {:.2f} s\n", folder.string(), report.made, count,
-               seconds);
+               report.seconds);
   }
 }
 

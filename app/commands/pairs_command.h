@@ -9,6 +9,6 @@ namespace bespoke {
 
 // Says how many pairs a folder has now and what they cost.
 void print_pairs(const OpenModel& open, const PairPlan& plan, const PairReport& report,
-                 const std::filesystem::path& folder, double seconds);
+                 const std::filesystem::path& folder);
 
 }  // namespace bespoke

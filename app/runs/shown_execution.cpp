@@ -8,38 +8,38 @@
 namespace bespoke {
 
 void ProgressBars::begin(const std::string& what) {
-  bar_ = std::make_unique<Progress>(what_ = what);
+  clear();
+  bar(what);
 }
 
-void ProgressBars::turn_to(const std::string& what) {
-  if (!bar_ || what != what_) begin(what);
+Progress& ProgressBars::bar(const std::string& what) {
+  return bars_.try_emplace(what, what).first->second;
 }
 
 void ProgressBars::report(const std::string& what, double done) {
-  turn_to(what);
-  bar_->update(done);
-  if (done >= 1) clear();
+  bar(what).update(done);
+  if (done >= 1) bars_.erase(what);
 }
 
 void ProgressBars::show(const std::string& what, double done, const std::string& note) {
-  turn_to(what);
-  bar_->show(done, note);
+  bar(what).show(done, note);
 }
 
-void ProgressBars::clear() { bar_.reset(); }
+void ProgressBars::clear() { bars_.clear(); }
 
 Execution shown_execution(const OpenModel& open, int64_t batch,
                           const std::shared_ptr<ProgressBars>& bars) {
-  Execution execution;
-  execution.device = open.device;
-  execution.dtype = open.state_dtype();
+  Execution execution = execution_on(open);
   execution.batch = batch;
   execution.team = &team();
   execution.on_progress = [bars](const std::string& what, double done) {
     bars->report(what, done);
   };
-  execution.on_note = [said = std::make_shared<std::set<std::string>>()](const std::string& note) {
-    if (said->insert(note).second) detail::say("bespoke: {}", note);
+  execution.on_note = [bars,
+                       said = std::make_shared<std::set<std::string>>()](const std::string& note) {
+    if (!said->insert(note).second) return;
+    bars->clear();  // a note has a line of its own
+    detail::say("bespoke: {}", note);
   };
   return execution;
 }

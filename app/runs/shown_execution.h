@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 
@@ -9,20 +10,20 @@
 
 namespace bespoke {
 
-// A bar for what is being done, until it is done or something else is.
+// A bar for each thing that is being done, until it is done. One may be part of another, whose bar
+// then goes on with its own time.
 class ProgressBars {
  public:
-  void begin(const std::string& what);  // with a new bar, even where it has one
+  void begin(const std::string& what);  // with a new bar, the only one, even where it has one
   void report(const std::string& what, double done);
   // The same with a note beside the bar, for work that ends tidily itself.
   void show(const std::string& what, double done, const std::string& note);
   void clear();
 
  private:
-  void turn_to(const std::string& what);
+  Progress& bar(const std::string& what);
 
-  std::string what_;
-  std::unique_ptr<Progress> bar_;
+  std::map<std::string, Progress> bars_;
 };
 
 // Runs on an open model's device by all processes of this command; its progress is a bar for each

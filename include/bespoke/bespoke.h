@@ -30,6 +30,7 @@
 #include "bespoke/jobs/distill_job.h"
 #include "bespoke/jobs/open_model.h"
 #include "bespoke/jobs/pair_maker.h"
+#include "bespoke/jobs/run_distillation.h"
 #include "bespoke/jobs/training_pairs.h"
 
 // Images, sounds and tensors in files.
@@ -42,8 +43,10 @@
 #include "bespoke/measure/compare.h"
 #include "bespoke/measure/features.h"
 #include "bespoke/measure/frechet.h"
+#include "bespoke/measure/measure.h"
 #include "bespoke/tensor/errors.h"
 
-// Reports as pages and pictures.
+// Reports as tables, pages and pictures.
+#include "bespoke/report/comparison_tables.h"
 #include "bespoke/report/report.h"
 #include "bespoke/report/report_pictures.h"

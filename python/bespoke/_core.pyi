@@ -102,7 +102,7 @@ class Samples:
 
 class DistillOptions:
     iterations: int
-    most_forwards: int
+    most_calls: int
     reference_forwards: int
     network_calls: int
     patience: int

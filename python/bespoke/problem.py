@@ -281,7 +281,7 @@ class _Search:
         each = 1.0 if self.options.network_calls else max(1, field.calls) / field.evaluations
         run = self.options.network_calls or self.options.nfe
         last = run * self.parts.measured.count if self.parts and self.parts.measured else 0
-        self.options.most_forwards = int(budget / each) - last  # after it, to measure what was found
+        self.options.most_calls = int(budget / each) - last  # after it, to measure what was found
         self.options.reference_forwards = math.ceil(spent / each)
 
     def _result(self, summary: Dict[str, Any], measured: Tuple[float, float], calls: int,

@@ -55,7 +55,7 @@ void bind_options(py::module_& module) {
       .def_readonly("nfe", &Options::nfe)
       .def_property_readonly("method", [](const Options& o) { return to_string(o.method); })
       .def_readwrite("iterations", &Options::iterations)
-      .def_readwrite("most_forwards", &Options::most_forwards)
+      .def_readwrite("most_calls", &Options::most_calls)
       .def_readwrite("reference_forwards", &Options::reference_forwards)
       .def_readwrite("network_calls", &Options::network_calls)
       .def_readwrite("patience", &Options::patience)

@@ -88,7 +88,7 @@ class StartChoice {
     for (const auto& grid : grids) {
       runs += static_cast<int64_t>(start_candidates(grid, family_.nfe()).size()) * kTriedOn;
     }
-    const int64_t cost = runs * family_.shape().calls(), most = options_.fit.most_forwards;
+    const int64_t cost = runs * family_.shape().calls(), most = options_.fit.most_calls;
     if (most == 0 || cost <= most) return;
     throw usage_error(
         "to choose a start takes up to {} calls, and {} are to be spent on it; name a start, or "

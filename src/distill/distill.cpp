@@ -33,7 +33,7 @@ class Distillation {
         family_(options.family ? options.family : bns_family(options.nfe)),
         training_(training),
         validation_(validation),
-        budget_(options.most_forwards, options.reference_forwards),
+        budget_(options.most_calls, options.reference_forwards),
         patience_({options.patience, options.least_gain}),
         state_(std::move(state)),
         began_(std::chrono::steady_clock::now()),
@@ -165,7 +165,7 @@ class Distillation {
     const int64_t share =
         iterates ? std::clamp(std::max(*left / kPart, kLikely * one), one, *left - iteration)
                  : *left;
-    limited.fit.most_forwards = std::max<int64_t>(1, share);
+    limited.fit.most_calls = std::max<int64_t>(1, share);
     // With calls for more, moved ranges get anywhere from any of them.
     limited.fit.begins_with_likely_ranges |= share < kFew * one;
     return limited;
@@ -175,7 +175,7 @@ class Distillation {
     const std::optional<int64_t> left = budget_.left(state_, measuring_calls() + closing_calls());
     if (!left || *left >= 0) return;
     throw usage_error("{} calls do not suffice to measure a start on {} samples; give {} more",
-                      grouped(options_.most_forwards), validation_.count(), grouped(-*left));
+                      grouped(options_.most_calls), validation_.count(), grouped(-*left));
   }
 
   void check_same_run() const {
@@ -249,7 +249,7 @@ class Distillation {
         return Ending::converged;
       }
       if (start.iteration >= until) return Ending::iterations;
-      if (!can_afford(start)) return Ending::forwards;
+      if (!can_afford(start)) return Ending::calls;
       if (iterate(index) == Verdict::stop) return Ending::stopped;
     }
   }
@@ -289,7 +289,7 @@ class Distillation {
         return Ending::iterations;
       }
       const std::optional<int64_t> left = left_for_iteration();
-      if (left && matching_->least_cost() > *left) return Ending::forwards;
+      if (left && matching_->least_cost() > *left) return Ending::calls;
       double objective = 0;
       try {
         objective = matching_->iterate(match, &state_.training);
@@ -330,7 +330,7 @@ class Distillation {
   // Half of what samples leave is kept for the matching of statistics, until that begins.
   int64_t matching_calls() const {
     if (state_.match || !options_.match.has_statistics(family_->nfe())) return 0;
-    return std::max<int64_t>(0, options_.most_forwards - options_.reference_forwards) / 2;
+    return std::max<int64_t>(0, options_.most_calls - options_.reference_forwards) / 2;
   }
 
   bool can_afford(const StartState& start) const {
@@ -438,7 +438,7 @@ DistillOptions with_shape(const Samples& training, const Samples& validation,
       if (options.on_progress) options.on_progress("choosing the guided steps", done);
     };
     // Half of what there is, since training gains more than the choice.
-    const Budget budget(options.most_forwards, options.reference_forwards);
+    const Budget budget(options.most_calls, options.reference_forwards);
     const int64_t measuring = options.network_calls * (training.count() + validation.count());
     const std::optional<int64_t> left = budget.left(state, measuring);
     const GuidedSearchOptions search = {fit_search_options(options), options.constraints,

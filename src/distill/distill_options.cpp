@@ -9,7 +9,7 @@ int64_t DistillOptions::most_iterations() const {
   constexpr int64_t kAuto = 24, kDirect = 6, kAdam = 15000;
   if (method == Method::fit) return 0;
   if (iterations > 0) return iterations;
-  if (method == Method::automatic && most_forwards > 0) return std::numeric_limits<int64_t>::max();
+  if (method == Method::automatic && most_calls > 0) return std::numeric_limits<int64_t>::max();
   return method == Method::adam ? kAdam : method == Method::direct ? kDirect : kAuto;
 }
 
@@ -68,7 +68,7 @@ void DistillOptions::validate() const {
         "direct needs batch, remembered, judges, attempts and difference >= 0, "
         "smoothing >= 0, damping > 0 and time_difference in [0, 0.5)");
   }
-  if (iterations < 0 || most_forwards < 0 || reference_forwards < 0 || validation_interval < 0 ||
+  if (iterations < 0 || most_calls < 0 || reference_forwards < 0 || validation_interval < 0 ||
       patience < 1) {
     throw usage_error(
         "iterations, limits and intervals must not be negative, and patience at least 1");

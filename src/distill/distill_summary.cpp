@@ -13,8 +13,8 @@ std::string to_string(Ending ending) {
       return "converged";
     case Ending::iterations:
       return "iterations";
-    case Ending::forwards:
-      return "forwards";
+    case Ending::calls:
+      return "calls";
     case Ending::stopped:
       return "stopped";
     case Ending::diverged:

@@ -54,7 +54,7 @@ class Search {
         schedule_(schedule),
         fit_(options.fit),
         subset_(first_samples(samples, std::min(options.samples, samples.trajectories()))),
-        most_forwards_(options.most_forwards),
+        most_calls_(options.most_calls),
         counts_(counts) {
     fit_.free_start_scale = fit_.free_start_scale && has_start_scale(family);
     fit_.guided = family.shape().guided;
@@ -118,12 +118,12 @@ class Search {
   [[noreturn]] void report_none() const {
     if (tried_) throw Error(ErrorKind::diverged, problem_);
     throw usage_error("{} calls do not suffice for a fit, which takes {}; give more",
-                      grouped(most_forwards_), grouped(cost()));
+                      grouped(most_calls_), grouped(cost()));
   }
 
   int64_t cost() const { return static_cast<int64_t>(subset_.size()) * family_.shape().calls(); }
   bool can_afford_another() const {
-    return most_forwards_ == 0 || counts_->forwards + cost() <= most_forwards_;
+    return most_calls_ == 0 || counts_->forwards + cost() <= most_calls_;
   }
 
   const Samples& samples_;
@@ -131,7 +131,7 @@ class Search {
   const Schedule& schedule_;
   FitOptions fit_;
   std::vector<int64_t> subset_;
-  int64_t most_forwards_;
+  int64_t most_calls_;
   bool tried_ = false;
   Counts* counts_;
   double handicap_ = 0;

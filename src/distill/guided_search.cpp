@@ -35,8 +35,8 @@ class ShapeSearch {
   Candidate fitted(const SolverShape& shape, int rounds) {
     FitSearchOptions fit = options_.fit;
     fit.rounds = rounds;
-    if (options_.most_forwards > 0) {
-      fit.most_forwards = std::max<int64_t>(1, options_.most_forwards - judging(shape));
+    if (options_.most_calls > 0) {
+      fit.most_calls = std::max<int64_t>(1, options_.most_calls - judging(shape));
     }
     Candidate candidate;
     candidate.fit.family = bns_family(shape, options_.constraints);
@@ -53,10 +53,10 @@ class ShapeSearch {
   // Whether that cannot spend more than there is.
   bool can_afford(const SolverShape& shape, int rounds) const {
     constexpr int64_t kFirstTimes = 3, kTimesOfARound = 6;  // at most, in search_fit
-    if (options_.most_forwards == 0) return true;
+    if (options_.most_calls == 0) return true;
     const int64_t fits = (kFirstTimes + kTimesOfARound * rounds) *
                          std::min(options_.fit.samples, training_.trajectories());
-    return counts_->forwards + fits * shape.calls() + judging(shape) <= options_.most_forwards;
+    return counts_->forwards + fits * shape.calls() + judging(shape) <= options_.most_calls;
   }
 
   const std::string& problem() const { return problem_; }

@@ -3,6 +3,7 @@
 #include "bespoke/base/error.h"
 #include "bespoke/base/json_checks.h"
 #include "bespoke/jobs/real_data.h"
+#include "bespoke/solver/catalogue.h"
 
 namespace bespoke {
 
@@ -45,7 +46,7 @@ CompareJob parse_compare_job(const nlohmann::json& json, const std::string& sour
     each_field_of_comparison(job, [&](const char* name, const auto&) { names.emplace_back(name); });
     check_keys(json, names, {}, source);
     each_field_of_comparison(job, [&](const char* name, auto& value) {
-      value = json.at(name).get<std::decay_t<decltype(value)>>();
+      value = exact_value<std::decay_t<decltype(value)>>(json.at(name), name);
     });
     job.validate();
     return job;
@@ -53,6 +54,12 @@ CompareJob parse_compare_job(const nlohmann::json& json, const std::string& sour
 }
 
 void CompareJob::validate() const {
+  if (solvers.empty()) throw usage_error("--solvers is empty; give at least one, such as midpoint");
+  if (nfes.empty()) throw usage_error("--nfe is empty; give at least one, such as 8");
+  for (const int nfe : nfes) check_nfe(nfe);
+  if (equal_up_to < 0 || equal_up_to > kMostEvaluations) {
+    throw usage_error("--equal-up-to must be 0 to {}, found {}", kMostEvaluations, equal_up_to);
+  }
   features.validate();
   if (real.empty()) return;
   if (features.file.empty()) {

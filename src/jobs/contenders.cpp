@@ -13,7 +13,7 @@
 #include "bespoke/model/guidance.h"
 #include "bespoke/recipe/error_mask.h"
 #include "bespoke/recipe/tensor_samples.h"
-#include "bespoke/solver/field_differences.h"
+#include "noted_file.h"
 
 namespace bespoke {
 
@@ -43,10 +43,7 @@ Contenders solvers_of_name(const std::string& text, const FieldDescription& fiel
 // The solvers of a file of as many evaluations as are asked for, or its only one.
 Contenders solvers_of_file(const std::string& text, const FieldDescription& field,
                            const std::vector<int>& nfes, const Execution& execution) {
-  const SolverFile file = read_finished(text, field);
-  for (const auto& difference : field_differences(file, field).doubtful) {
-    execution.note(fmt::format("warning: {} {}", text, difference));
-  }
+  const SolverFile file = read_noted(text, field, execution);
   Contenders found;
   found.files[text] = file;
   if (file.solvers.size() == 1) {

@@ -1,8 +1,9 @@
 #include "bespoke/jobs/distill_job.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <set>
 
@@ -10,8 +11,9 @@
 #include "bespoke/base/json_checks.h"
 #include "bespoke/base/text.h"
 #include "bespoke/recipe/error_mask.h"
-#include "bespoke/solver/field_differences.h"
+#include "bespoke/solver/catalogue.h"
 #include "bespoke/solver/named_solver.h"
+#include "noted_file.h"
 
 namespace bespoke {
 
@@ -65,20 +67,21 @@ nlohmann::json encoded(const DirectOptions& direct) {
 }
 
 template <class Value>
-void decode(const nlohmann::json& json, Value& value) {
-  value = json.get<Value>();
+void decode(const nlohmann::json& json, const char* name, Value& value) {
+  value = exact_value<Value>(json, name);
 }
-void decode(const nlohmann::json& json, TimeRounding& times) {
+void decode(const nlohmann::json& json, const char*, TimeRounding& times) {
   times = parse_time_rounding(json.get<std::string>());
 }
-void decode(const nlohmann::json& json, Match& match) {
+void decode(const nlohmann::json& json, const char*, Match& match) {
   match = parse_match(json.get<std::string>());
 }
-void decode(const nlohmann::json& json, Method& method) {
+void decode(const nlohmann::json& json, const char*, Method& method) {
   method = parse_method(json.get<std::string>());
 }
-void decode(const nlohmann::json& json, DirectOptions& direct) {
-  each_direct_option(direct, [&](const char* name, auto& value) { decode(json.at(name), value); });
+void decode(const nlohmann::json& json, const char*, DirectOptions& direct) {
+  each_direct_option(direct,
+                     [&](const char* name, auto& value) { decode(json.at(name), name, value); });
 }
 
 BnsConstraints constraints_of(const DistillJob& job) {
@@ -103,6 +106,18 @@ void check_family(const std::string& name) {
                            {"bns", "bns-history:K", "times:METHOD", "bst", "bst-rk1", "bst-rk2"}));
 }
 
+// The last of them is taken for the most.
+void check_evaluations(const DistillJob& job) {
+  if (job.nfes.empty()) throw usage_error("--nfe is empty; give at least one, such as 8");
+  if (!std::is_sorted(job.nfes.begin(), job.nfes.end(), std::less_equal<int>())) {
+    throw usage_error("--nfe must rise, found {}", fmt::join(job.nfes, ", "));
+  }
+  for (const int nfe : job.nfes) {
+    const bool is_open = nfe == 0 && job.network_calls > 0;
+    if (!is_open) check_nfe(nfe);
+  }
+}
+
 // Whether a start scale and times can be held.
 bool takes_constraints(const std::string& family) {
   return family == "bns" || after_prefix(family, "bns-history");
@@ -120,21 +135,11 @@ FamilyPtr make_family(const DistillJob& job, int nfe, const SchedulePtr& schedul
   return bst_family(ScaleTimeBase::rk2, nfe);
 }
 
-// A file of solvers to start from. Notes where it was made for another field.
-SolverFile read_starts(const std::string& path, const FieldDescription& field,
-                       const Execution& execution) {
-  SolverFile file = read_finished(path, field);
-  for (const auto& difference : field_differences(file, field).doubtful) {
-    execution.note(fmt::format("warning: {} {}", path, difference));
-  }
-  return file;
-}
-
 // Of a file: its solver of as many evaluations, or of the most below, padded.
 NamedSolver start_of(const SolverName& name, int nfe, const FieldDescription& field,
                      const Execution& execution) {
   if (!name.is_file()) return {to_string(name), resolve_solver(name, nfe, field).at()};
-  const SolverFile file = read_starts(name.file, field, execution);
+  const SolverFile file = read_noted(name.file, field, execution);
   const NsSolver* nearest = nullptr;
   for (const auto& filed : file.solvers) {
     if (filed.solver.nfe() <= nfe) nearest = &filed.solver;
@@ -225,7 +230,7 @@ DistillJob parse_distill_job(const nlohmann::json& json, const std::string& sour
     std::vector<std::string> names;
     each_field(job, [&](const char* name, const auto&) { names.emplace_back(name); });
     check_keys(json, names, {}, source);
-    each_field(job, [&](const char* name, auto& value) { decode(json.at(name), value); });
+    each_field(job, [&](const char* name, auto& value) { decode(json.at(name), name, value); });
     job.validate();
     return job;
   });
@@ -233,6 +238,7 @@ DistillJob parse_distill_job(const nlohmann::json& json, const std::string& sour
 
 void DistillJob::validate() const {
   check_family(family);
+  check_evaluations(*this);
   if (network_calls > 0 && nfes.size() != 1) {
     throw usage_error("--network-calls takes one --nfe at most, found {}", nfes.size());
   }
@@ -273,7 +279,7 @@ ModelDistillOptions distill_options(const DistillJob& job, const OpenModel& open
   }
   result.method = job.method;
   result.iterations = job.iterations;
-  result.most_forwards = job.most_calls;
+  result.most_calls = job.most_calls;
   result.match = match_options(job, open, features.extractor);
   result.match_samples = matched_samples(job, features);
   result.match_groups = job.match_groups;

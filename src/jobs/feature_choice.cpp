@@ -63,9 +63,4 @@ OpenFeatures open_features(const FeatureChoice& choice, const OpenModel& open) {
   return features;
 }
 
-torch::Tensor OpenFeatures::of_model_samples(const OpenModel& open, const torch::Tensor& x) const {
-  const torch::NoGradGuard no_grad;
-  return (*extractor)(open.decoder ? open.decoder->decode(x) : x);
-}
-
 }  // namespace bespoke

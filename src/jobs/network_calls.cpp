@@ -63,6 +63,7 @@ CallReport call_network(const OpenModel& open, const Conditions& conditions, int
     report.seconds = seconds_of(call) / static_cast<double>(count);
     report.finite = output.isfinite().all().item<bool>();
   }
+  report.repeat_difference = repeat_difference(*open.model, x, t, conditions);
   report.batch_difference = batch_difference(*open.model, x, t, conditions);
   const auto input = x.slice(0, 0, 1).clone().requires_grad_(true);
   report.differentiable =

@@ -116,23 +116,24 @@ void tell(const ModelRequest& request, const std::string& note) {
   if (request.on_note) request.on_note(note);
 }
 
-// Where each sample is called for alone, there is nothing to mix. What is wrong with the network
-// otherwise shows where it is run.
-void try_batch(const ModelRequest& request, const OpenModel& open) {
-  const bool alone = request.one_by_one || request.batch == 1;
-  if (request.trial == NetworkTrial::none || (alone && request.trial == NetworkTrial::warn)) return;
-  double difference = 0;
+// What is wrong with the network's output otherwise shows where it is run.
+void try_calls(const ModelRequest& request, const OpenModel& open) {
+  if (request.trial == NetworkTrial::none) return;
+  NetworkTrialResult found;
   try {
-    difference = try_network(*open.model, open.card, open.device);
+    found = try_network(*open.model, open.card, open.device);
   } catch (const std::exception&) {
     if (request.trial == NetworkTrial::insist) throw;
   }
-  if (!(difference > kMostBatchDifference)) return;
+  refuse_unless_it_repeats(open.name, found.repeat_difference);
+  // Where each sample is called for alone, there is nothing to mix.
+  const bool alone = request.one_by_one || request.batch == 1;
+  if (alone || !(found.batch_difference > kMostDifference)) return;
   tell(request,
        fmt::format("warning: {}: a sample's output changes with those beside it, by {:.2g} of its "
                    "size, so samples depend on each other; export the network in eval mode, or add "
                    "--one-by-one",
-                   open.name, difference));
+                   open.name, found.batch_difference));
 }
 
 void open_card(const ModelRequest& request, OpenModel& open) {
@@ -144,7 +145,7 @@ void open_card(const ModelRequest& request, OpenModel& open) {
   open.model = network_model(open.network, open.card);
   if (open.card.decoder) open.decoder = std::make_shared<Decoder>(*open.card.decoder, running);
   if (open.card.encoder) open.encoder = std::make_shared<Encoder>(open.card, running);
-  try_batch(request, open);
+  try_calls(request, open);
 }
 
 // What the sounds are as conditions: the text of each, and what is heard around its gap.
@@ -277,6 +278,13 @@ FieldDescription OpenModel::field() const {
 const nlohmann::json& OpenModel::identity() const {
   if (!identity_) identity_ = describe_identity(*this);
   return *identity_;
+}
+
+Execution execution_on(const OpenModel& open) {
+  Execution execution;
+  execution.device = open.device;
+  execution.dtype = open.state_dtype();
+  return execution;
 }
 
 torch::ScalarType OpenModel::state_dtype() const {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "bespoke/base/clock.h"
 #include "bespoke/base/error.h"
-#include "bespoke/measure/card_check.h"
 #include "bespoke/model/guidance.h"
 #include "bespoke/recipe/error_mask.h"
 #include "bespoke/recipe/reference_choice.h"
@@ -80,12 +80,21 @@ void PairMaker::look_first() const {
   options.device = execution_.device;
   options.conditions = deals_.of(Split::train, 0, options.count);
   options.mask = error_mask(open_.card, options.conditions);
-  const SampleGlance glance =
-      glance_at_samples(guided(open_, deals_.rows()), open_.card.least, open_.card.most, options);
+  note_remarks(
+      glance_at_samples(guided(open_, deals_.rows()), open_.card.least, open_.card.most, options));
+}
+
+void PairMaker::look_at(const Pairs& pairs) const {
+  if (!open_.network) return;
+  note_remarks(glance_at(pairs.x1, open_.card.least, open_.card.most,
+                         error_mask(open_.card, pairs.conditions)));
+}
+
+void PairMaker::note_remarks(const SampleGlance& glance) const {
   for (const auto& remark : remarks(glance, open_.card)) execution_.note("warning: " + remark);
 }
 
-PairReport PairMaker::fill(const std::filesystem::path& folder) const {
+PairReport PairMaker::fill_at_once(const std::filesystem::path& folder) const {
   const auto conditions = [&](Split split, int64_t begin, int64_t end) {
     return deals_.of(split, begin, end);
   };
@@ -93,7 +102,23 @@ PairReport PairMaker::fill(const std::filesystem::path& folder) const {
   run.on_given_up = [&](int64_t, const std::string& why) {
     execution_.note(why + "; distillation leaves it out");
   };
-  return make_pairs(folder, plan(), guided(open_, deals_.rows()), conditions, run);
+  const Clock::time_point begun = Clock::now();
+  PairReport report = make_pairs(folder, plan(), guided(open_, deals_.rows()), conditions, run);
+  report.seconds = seconds_since(begun);
+  return report;
+}
+
+PairReport PairMaker::fill(const std::filesystem::path& folder) const {
+  // A run that is continued has been looked at.
+  if (!std::filesystem::exists(folder / "manifest.json")) look_first();
+  try {
+    return fill_at_once(folder);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::interrupted) throw;
+    throw Error(error.kind(), fmt::format("interrupted; what is done is in {}, run the same "
+                                          "command again to continue",
+                                          folder.string()));
+  }
 }
 
 int64_t PairMaker::choose_reference() {

@@ -147,11 +147,11 @@ CatalogueNeed need_of_catalogue(const ModelComparison& comparison, const NsSolve
     return ReferenceResult{reference.x.slice(0, begin, end),
                            reference.evaluations.slice(0, begin, end)};
   };
-  constexpr double kUsualRounds = 12;
+  constexpr double kUsualRounds = 12, kNotDone = 0.99;  // there may be more of them
   double rounds = 0;
   options.on_progress = [&](double done) {
     execution.report("what the best of the catalogue needs",
-                     std::min(1.0, (rounds + done) / kUsualRounds));
+                     std::min(kNotDone, (rounds + done) / kUsualRounds));
   };
   CatalogueSearch search;
   search.solver = featured;
@@ -181,7 +181,8 @@ PreparedComparison prepare_comparison(const CompareJob& job, OpenModel open, Ten
   PreparedComparison prepared;
   prepared.job = job;
   prepared.open = std::move(open);
-  prepared.cache = std::move(cache);
+  // Several processes would have to agree on what is in a cache.
+  if (execution.team->size() == 1) prepared.cache = std::move(cache);
   prepared.samples = choose_samples(prepared.open, job.samples);
   prepared.inputs = measure_inputs(prepared);
   prepared.decode = decoding(prepared.open, prepared.inputs.gaps);

@@ -6,10 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <utility>
 
 #include "bespoke/base/batches.h"
-#include "bespoke/base/clock.h"
 #include "bespoke/base/error.h"
 #include "bespoke/base/folder_lock.h"
 #include "bespoke/base/json_checks.h"
@@ -90,6 +88,7 @@ void check_gradients(const DistillJob& job, const OpenModel& open) {
 void check_request(const DistillationRequest& request, const OpenModel& open,
                    const Execution& execution) {
   const DistillJob& job = request.job;
+  job.validate();
   check_decoded_space(open, job.of_decoded);
   for (const int nfe : job.nfes) {
     distill_options(job, open, matched(request.features), nfe, execution).validate();
@@ -114,9 +113,8 @@ void fill_with_usual_pairs(const TrainingChoice& training, const OpenModel& open
   wanted.conditions = training.conditions;
   if (training.tolerance) wanted.plan.tolerances = {*training.tolerance, *training.tolerance};
   const PairMaker maker(open, wanted, execution);
-  const Clock::time_point begun = Clock::now();
-  const PairReport report = fill_with_pairs(maker, folder);
-  if (events.on_pairs) events.on_pairs(maker.plan(), report, folder, seconds_since(begun));
+  const PairReport report = maker.fill(folder);
+  if (events.on_pairs) events.on_pairs(maker.plan(), report, folder);
 }
 
 // Pairs of a folder, or made now: a few in memory for methods that need no more, or a folder of
@@ -190,11 +188,11 @@ double validation_snr(const ModelPtr& model, const Pairs& pairs,
 double done_of(const ModelDistillOptions& settings, const DistillProgress& info) {
   const double iterations =
       static_cast<double>(info.iteration) / static_cast<double>(settings.most_iterations());
-  if (settings.most_forwards == 0) return iterations;
+  if (settings.most_calls == 0) return iterations;
   const int64_t spent =
       settings.reference_forwards + info.training.forwards + info.validation.forwards;
   return std::max(iterations,
-                  static_cast<double>(spent) / static_cast<double>(settings.most_forwards));
+                  static_cast<double>(spent) / static_cast<double>(settings.most_calls));
 }
 
 // Some systems take no colon in names of files, as families like times:METHOD have one.
@@ -373,19 +371,6 @@ std::string evaluations_text(const SolverShape& shape) {
   if (!shape.guides_itself()) return nfe;
   return fmt::format("{} ({} network calls, the first {} steps guided)", nfe, shape.calls(),
                      shape.guided.size());
-}
-
-PairReport fill_with_pairs(const PairMaker& maker, const std::filesystem::path& folder) {
-  // A run that is continued has been looked at.
-  if (!std::filesystem::exists(folder / "manifest.json")) maker.look_first();
-  try {
-    return maker.fill(folder);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::interrupted) throw;
-    throw Error(error.kind(), fmt::format("interrupted; what is done is in {}, run the same "
-                                          "command again to continue",
-                                          folder.string()));
-  }
 }
 
 DistillationResult run_distillation(const DistillationRequest& request, const OpenModel& open,

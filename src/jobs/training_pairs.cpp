@@ -64,8 +64,9 @@ TrainingPairs read_training_pairs(const std::string& folder, int64_t count, Meth
 TrainingPairs make_training_pairs(const OpenModel& open, const PairRequest& request,
                                   const Execution& execution) {
   PairMaker maker(open, request, execution);
-  // A look costs calls, which a budget does not have.
-  if (request.fixed_evaluations == 0) maker.look_first();
+  // A first look costs calls, which a budget does not have.
+  const bool looks_first = request.fixed_evaluations == 0;
+  if (looks_first) maker.look_first();
   TrainingPairs pairs;
   pairs.reference_evaluations = maker.choose_reference();
   const auto intact = [&](const Pairs& made, const std::string& what) {
@@ -74,6 +75,7 @@ TrainingPairs make_training_pairs(const OpenModel& open, const PairRequest& requ
   };
   pairs.train =
       intact(maker.make(Split::train, FitSearchOptions().samples), to_string(Split::train));
+  if (!looks_first) maker.look_at(pairs.train);
   if (request.plan.validation.count > 0) {
     pairs.validation = intact(maker.make(Split::validation), to_string(Split::validation));
   }

@@ -479,15 +479,21 @@ std::vector<std::string> like_the_card(const CardCheck& check) {
   return changes;
 }
 
+SampleGlance glance_at(const torch::Tensor& samples, double least, double most,
+                       const torch::Tensor& mask) {
+  if (!samples.isfinite().all().item<bool>()) return {true};
+  const torch::Tensor own = counting(samples, mask);
+  return {false, own.to(torch::kDouble).std().item<double>(), fraction_outside(own, least, most)};
+}
+
 SampleGlance glance_at_samples(const ModelPtr& model, double least, double most,
                                const GlanceOptions& options) {
   const torch::NoGradGuard no_grad;
   const auto noise = normal_noise(options.seed, 0, options.count, model->sample_shape())
                          .to(options.device, state_dtype(*model));
   const torch::Tensor samples = draw(model, noise, options.batch, options.conditions);
-  if (!samples.defined() || !samples.isfinite().all().item<bool>()) return {true};
-  const torch::Tensor own = counting(samples, options.mask);
-  return {false, own.to(torch::kDouble).std().item<double>(), fraction_outside(own, least, most)};
+  if (!samples.defined()) return {true};
+  return glance_at(samples, least, most, options.mask);
 }
 
 std::vector<std::string> remarks(const SampleGlance& glance, const ModelCard& card) {

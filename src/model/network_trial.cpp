@@ -2,6 +2,7 @@
 
 #include <torch/torch.h>
 
+#include "bespoke/base/error.h"
 #include "bespoke/model/guidance.h"
 #include "bespoke/tensor/noise.h"
 
@@ -15,6 +16,12 @@ namespace {
 torch::Tensor drawn(int64_t count, const std::vector<int64_t>& shape) {
   constexpr uint64_t kSeed = 0x747269616c;
   return normal_noise(kSeed, 0, count, shape).to(torch::kFloat);
+}
+
+// The largest difference of two outputs, relative to the second.
+double difference_of(const torch::Tensor& one, const torch::Tensor& other) {
+  constexpr double kLeast = 1e-30;
+  return (one - other).abs().max().item<double>() / (other.abs().max().item<double>() + kLeast);
 }
 
 }  // namespace
@@ -43,18 +50,32 @@ double batch_difference(const Model& model, const torch::Tensor& x, const torch:
         .slice(0, 0, 1)
         .to(torch::kCPU, torch::kDouble);
   };
-  const torch::Tensor together = first_of(x.size(0)), alone = first_of(1);
-  constexpr double kLeast = 1e-30;
-  return (together - alone).abs().max().item<double>() /
-         (alone.abs().max().item<double>() + kLeast);
+  return difference_of(first_of(x.size(0)), first_of(1));
 }
 
-double try_network(const Model& model, const ModelCard& card, torch::Device device) {
+double repeat_difference(const Model& model, const torch::Tensor& x, const torch::Tensor& t,
+                         const Conditions& conditions) {
+  const torch::NoGradGuard no_grad;
+  const auto call = [&] { return model.predict(x, t, conditions).to(torch::kCPU, torch::kDouble); };
+  const torch::Tensor first = call();
+  return difference_of(call(), first);
+}
+
+NetworkTrialResult try_network(const Model& model, const ModelCard& card, torch::Device device) {
   constexpr int64_t kCount = 2;
   const auto state = model.dtype() == torch::kDouble ? torch::kDouble : torch::kFloat;
   const torch::Tensor x = drawn(kCount, card.sample_shape).to(device, state);
   const torch::Tensor t = torch::full({1}, 0.5, torch::kDouble).expand({kCount});
-  return batch_difference(model, x, t, conditions_on(made_up_conditions(card, kCount), device));
+  const Conditions conditions = conditions_on(made_up_conditions(card, kCount), device);
+  return {batch_difference(model, x, t, conditions), repeat_difference(model, x, t, conditions)};
+}
+
+void refuse_unless_it_repeats(const std::string& name, double repeat_difference) {
+  if (!(repeat_difference > kMostDifference)) return;
+  throw bad_input(
+      "{}: the network answers the same call differently, by {:.2g} of its size; export it in eval "
+      "mode, without dropout or noise of its own",
+      name, repeat_difference);
 }
 
 }  // namespace bespoke

@@ -170,11 +170,11 @@ constexpr int64_t kLeastShare =
 int64_t calls_to_match(const ModelDistillOptions& options) {
   if (!options.matches_statistics()) return 0;
   const int64_t drawing = options.match_samples * kUsualEvaluations;
-  if (options.most_forwards < kLeastShare * drawing) {
+  if (options.most_calls < kLeastShare * drawing) {
     throw usage_error(
         "{} calls do not pay for matching the statistics of {} samples; give at least {}, fewer "
         "--match-samples, or --match samples",
-        grouped(options.most_forwards), options.match_samples, grouped(kLeastShare * drawing));
+        grouped(options.most_calls), options.match_samples, grouped(kLeastShare * drawing));
   }
   return drawing;
 }
@@ -190,7 +190,7 @@ ModelDistillOptions within_calls(ModelDistillOptions options, int64_t samples) {
         "make them first, and give those, or take auto, fit or direct");
   }
   CallBudget budget;
-  budget.calls = options.most_forwards - calls_to_match(options);
+  budget.calls = options.most_calls - calls_to_match(options);
   budget.holds_out = options.network_calls != 0;
   budget.run = budget.holds_out ? options.network_calls : options.nfe;
   budget.evaluation = budget.holds_out ? 2 : 1;

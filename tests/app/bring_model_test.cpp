@@ -232,6 +232,32 @@ TEST_F(BringModel, WarnsOfANetworkThatMixesItsBatch) {
   EXPECT_EQ(run(alone + "-o c").err, "");
 }
 
+// There is no ODE to solve, so nothing is drawn, learnt or checked.
+TEST_F(BringModel, RefusesANetworkThatDrawsNumbers) {
+  save("weights.pt", "def forward(self, x, t):\n    return torch.dropout(x, 0.1, True)\n");
+  write_card(json::object());
+  for (const std::string command :
+       {"check model.json", "sample --model model.json --solver euler --nfe 2 --count 2 -o out",
+        "pairs --model model.json --count 2 --validation 2 -o pairs",
+        "distill --model model.json --nfe 2 --calls 200 -o run"}) {
+    expect_failure(command, 3, "the network answers the same call differently");
+  }
+}
+
+// Also where a budget leaves no calls for a look: what was drawn to learn from shows it.
+TEST_F(BringModel, LearningSaysWhatIsOddAboutTheModelsOwnSamples) {
+  save_gaussian("", "torch.zeros_like(x)");
+  write_card({{"value_range", {-0.1, 0.1}}});
+  for (const std::string command :
+       {"pairs --count 4 --validation 2 -o pairs",
+        "distill --nfe 2 --samples 8 --method fit -o one", "distill --nfe 2 --calls 200 -o two"}) {
+    const Outcome outcome = run(command + " --model model.json");
+    EXPECT_EQ(outcome.code, 0) << command << outcome.err;
+    EXPECT_NE(outcome.err.find("of their values outside value_range"), std::string::npos)
+        << command << outcome.err;
+  }
+}
+
 TEST_F(BringModel, PairsOfAnotherReadingOfTheNetworkAreRefused) {
   save_gaussian("", "torch.zeros_like(x)");
   write_card(json::object());

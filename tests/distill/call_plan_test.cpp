@@ -105,7 +105,7 @@ Spent distilled(int64_t calls, Method method) {
   options.nfe = 4;
   options.method = method;
   options.field.schedule = schedule;
-  options.most_forwards = calls;
+  options.most_calls = calls;
   const Samples training = drawn(1, wanted.samples, options);
   if (wanted.held_out == 0) {
     spent.summary = distill(training, training, options);

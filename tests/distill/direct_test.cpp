@@ -106,7 +106,7 @@ TEST(Direct, KeepsItsBudgetAndUsesIt) {
   const PlainProblem problem(fm_ot_schedule());
   DistillOptions options = direct(4, fm_ot_schedule());
   for (const int64_t budget : {5000, 8000, 12000}) {
-    options.most_forwards = budget;
+    options.most_calls = budget;
     const DistillSummary summary = distill(problem.training, problem.validation, options);
     EXPECT_LE(summary.calls(), budget);
     EXPECT_GT(summary.calls(), budget / 2) << summary.brief_report();
@@ -116,7 +116,7 @@ TEST(Direct, KeepsItsBudgetAndUsesIt) {
 // What is measured after each iteration, under a budget.
 std::vector<double> measured_within(const PlainProblem& problem, int64_t budget) {
   DistillOptions options = direct(4, fm_ot_schedule());
-  options.most_forwards = budget;
+  options.most_calls = budget;
   std::vector<double> measured;
   options.on_iteration = [&](const DistillProgress& progress, const DistillState&) {
     measured.push_back(progress.validation_psnr);

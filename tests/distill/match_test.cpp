@@ -163,7 +163,7 @@ TEST(Match, KeepsToTheBudget) {
   const PlainProblem problem(fm_ot_schedule());
   DistillOptions options = few_evaluations(Match::both);
   for (const int64_t budget : {3000, 6000}) {
-    options.most_forwards = budget;
+    options.most_calls = budget;
     const DistillSummary summary = distill(problem.training, problem.validation, options);
     EXPECT_LE(summary.screening.forwards + summary.training.forwards, budget);
   }

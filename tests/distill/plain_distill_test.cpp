@@ -114,7 +114,7 @@ TEST(PlainDistill, GoesOnFromOtherFitsWhileCallsAreLeft) {
   const DistillSummary one = distill(problem.training, problem.validation, options);
   ASSERT_EQ(one.ending, Ending::converged) << one.brief_report();
   options.iterations = 0;
-  options.most_forwards = 4 * one.calls();
+  options.most_calls = 4 * one.calls();
   std::vector<DistillState> states;
   options.on_iteration = [&](const DistillProgress&, const DistillState& state) {
     states.push_back(state);
@@ -126,7 +126,7 @@ TEST(PlainDistill, GoesOnFromOtherFitsWhileCallsAreLeft) {
   EXPECT_GT(std::count_if(starts.begin(), starts.end(), iterated), 1);
   EXPECT_GE(several.validation_psnr, one.validation_psnr);
   EXPECT_GT(several.calls(), one.calls());
-  EXPECT_LE(several.calls(), options.most_forwards);
+  EXPECT_LE(several.calls(), options.most_calls);
 
   // A run that was stopped in the second of them goes on as if it had not been.
   const auto second = std::find_if(states.begin(), states.end(),
@@ -144,7 +144,7 @@ TEST(PlainDistill, SpendsMeasurementsFromTheSameBudgetWhereAsked) {
   const PlainProblem problem(fm_ot_schedule());
   DistillOptions options = automatic(4, fm_ot_schedule());
   for (const int64_t budget : {6000, 12000}) {
-    options.most_forwards = budget;
+    options.most_calls = budget;
     const DistillSummary summary = distill(problem.training, problem.validation, options);
     const int64_t spent =
         summary.screening.forwards + summary.training.forwards + summary.validation.forwards;

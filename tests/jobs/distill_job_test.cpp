@@ -110,8 +110,7 @@ TEST(RunDistillation, LeavesItsSolversInAFolder) {
   wanted.name = "analytic:mixture:dim=4";
   wanted.precision = "fp64";
   const OpenModel open = open_model(wanted);
-  Execution execution;
-  execution.dtype = open.state_dtype();
+  const Execution execution = execution_on(open);
   DistillationRequest request;
   request.job.nfes = {3, 4};
   request.job.method = Method::fit;

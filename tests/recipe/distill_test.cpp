@@ -141,11 +141,11 @@ TEST(Distill, KeepsTheBestSolverWhereTheModelBreaksDown) {
 TEST(Distill, EndsWhereTheBudgetOrTheValidationSays) {
   const Problem problem = small_problem();
   auto options = from_midpoint(4);
-  options.most_forwards = 3000;
+  options.most_calls = 3000;
   const auto limited = run(problem, options);
-  EXPECT_EQ(limited.ending, Ending::forwards);
+  EXPECT_EQ(limited.ending, Ending::calls);
   EXPECT_LE(limited.calls(), 3000);
-  options.most_forwards = 0;
+  options.most_calls = 0;
   options.iterations = 500;
   EXPECT_EQ(run(problem, options).ending, Ending::converged);
 }

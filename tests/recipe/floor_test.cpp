@@ -21,12 +21,12 @@ Pairs floor_pairs(const ModelPtr& model, int64_t seed, int64_t count, int64_t tr
 }
 
 // The pairs are given, so the calls are those of fits, training and measurements.
-DistillSummary distilled(int nfe, int64_t most_forwards) {
+DistillSummary distilled(int nfe, int64_t most_calls) {
   const ModelPtr model = mixture_model(random_mixture({}), fm_ot_schedule(), Prediction::velocity);
   ModelDistillOptions options;
   options.nfe = nfe;
   options.iterations = 100;
-  options.most_forwards = most_forwards;
+  options.most_calls = most_calls;
   options.training = floor_pairs(model, 11, 512, options.fit.samples);
   options.validation = floor_pairs(model, 12, 256, 0);
   return distill(model, options);

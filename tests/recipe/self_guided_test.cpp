@@ -215,7 +215,7 @@ TEST(SelfGuidedDistillation, KeepsItsBudget) {
   const GuidedProblem problem = guided_problem();
   for (const int nfe : {0, 6}) {
     DistillOptions options = options_for(nfe, 8);
-    options.most_forwards = 12000;
+    options.most_calls = 12000;
     const DistillSummary summary = run(problem, options);
     EXPECT_GT(summary.iterations, 0);
     EXPECT_LE(summary.calls(), 12000);

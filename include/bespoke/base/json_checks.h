@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -39,6 +41,14 @@ void check_keys(const nlohmann::json& object, const std::vector<std::string>& ne
 double number(const nlohmann::json& value, const std::string& where);
 int64_t whole_number(const nlohmann::json& value, const std::string& where, int64_t least,
                      int64_t most);
+// The value as it was written: 4.5 is no whole number, and true is no number.
+template <class Value>
+Value exact_value(const nlohmann::json& value, const std::string& where) {
+  const auto found = value.get<Value>();
+  require(nlohmann::json(found) == value, where,
+          fmt::format("has a value of another type, {}", json_text(value)));
+  return found;
+}
 std::string text_value(const nlohmann::json& value, const std::string& where);
 std::vector<double> number_list(const nlohmann::json& value, const std::string& where,
                                 size_t length);

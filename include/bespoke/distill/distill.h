@@ -74,7 +74,7 @@ struct DistillOptions {
   int64_t most_iterations() const;
   // The most calls of the model, 0 for no limit: for the samples, for fits, for training and for
   // measurements, those at the end included. Nothing begins that might spend more.
-  int64_t most_forwards = 0;
+  int64_t most_calls = 0;
   int64_t reference_forwards = 0;  // calls that the samples took
   // Iterations between measurements on the validation pairs; 0: the method's own number, 1, or 100
   // for Adam.
@@ -102,7 +102,7 @@ struct DistillOptions {
 };
 
 // Why a distillation ended.
-enum class Ending { converged, iterations, forwards, stopped, diverged };
+enum class Ending { converged, iterations, calls, stopped, diverged };
 // The name of an ending, as provenance has it.
 std::string to_string(Ending ending);
 

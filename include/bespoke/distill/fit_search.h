@@ -26,7 +26,7 @@ struct FitSearchOptions {
   // Whether the ranges that mostly do best come first.
   bool begins_with_likely_ranges = false;
   // The most evaluations, with those counted before; 0: no limit. Times beyond it are not tried.
-  int64_t most_forwards = 0;
+  int64_t most_calls = 0;
 };
 
 // A fit and its errors: the mean log error on the samples it was fitted to, that of each, and

@@ -29,7 +29,7 @@ struct GuidedSearchOptions {
   BnsConstraints constraints;
   // The most calls, 0 for no limit: the search leaves out what would spend more, but for its first
   // fit.
-  int64_t most_forwards = 0;
+  int64_t most_calls = 0;
 };
 
 // Finds the shape that does best by fits: each is fitted to the true trajectories of training

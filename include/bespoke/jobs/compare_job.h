@@ -69,8 +69,8 @@ struct PreparedComparison {
 };
 
 // Finds every mistake in the job before any figure is computed; "best" is looked for here. The
-// cache keeps the reference's samples and statistics of real data for later comparisons, and may be
-// off.
+// cache keeps the reference's samples and statistics of real data for later comparisons; it may be
+// off, and is not used by a team of several.
 PreparedComparison prepare_comparison(const CompareJob& job, OpenModel open, TensorCache cache,
                                       const Execution& execution);
 

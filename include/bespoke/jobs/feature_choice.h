@@ -27,9 +27,6 @@ struct OpenFeatures {
   std::string name;         // of its file, for titles
   int64_t dimension = 0;    // features of a sample
   nlohmann::json identity;  // all that decides what it makes of samples
-
-  // Of the model's samples, decoded where it has a decoder.
-  torch::Tensor of_model_samples(const OpenModel& open, const torch::Tensor& x) const;
 };
 
 // Loads it and tries it on a sample of the model's shape, decoded where there is a decoder.

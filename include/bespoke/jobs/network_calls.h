@@ -8,11 +8,12 @@ namespace bespoke {
 
 // What calling the network once shows: its cost, and that it treats samples one by one.
 struct CallReport {
-  double seconds;           // per sample and evaluation, in the batch
-  double megabytes;         // of memory, at most
-  double batch_difference;  // largest, between a sample alone and in the batch
-  bool finite;              // on noise
-  bool differentiable;      // in x
+  double seconds;            // per sample and evaluation, in the batch
+  double megabytes;          // of memory, at most
+  double repeat_difference;  // largest, between two equal calls
+  double batch_difference;   // largest, between a sample alone and in the batch
+  bool finite;               // on noise
+  bool differentiable;       // in x
 };
 
 // Of `count` samples of noise in the middle of the path, with these conditions.

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "bespoke/base/team.h"
+#include "bespoke/jobs/execution.h"
 #include "bespoke/model/card.h"
 #include "bespoke/model/model.h"
 #include "bespoke/model/network.h"
@@ -76,6 +77,9 @@ struct OpenModel {
 // Checks all that is asked for, sets the number of threads and loads the model. Guidance is checked
 // against the card here and applied by guided().
 OpenModel open_model(const ModelRequest& request);
+
+// Where its jobs run: on the model's device, with states of its type.
+Execution execution_on(const OpenModel& open);
 
 // The CPU threads LibTorch computes with; 0 for one a core, of those that the members of a team on
 // one machine have each.

@@ -8,6 +8,7 @@
 #include "bespoke/jobs/condition_deals.h"
 #include "bespoke/jobs/execution.h"
 #include "bespoke/jobs/open_model.h"
+#include "bespoke/measure/card_check.h"
 #include "bespoke/recipe/pair_store.h"
 #include "bespoke/recipe/pairs.h"
 
@@ -45,12 +46,15 @@ class PairMaker {
 
   // Notes of what is doubtful in a few samples of a network, before hundreds are made.
   void look_first() const;
+  // The same of pairs that were made, which costs nothing.
+  void look_at(const Pairs& pairs) const;
 
   // Where a number of evaluations is asked for: whether they are best spent evenly, or by steps
   // that follow the errors, is found out and done from then on. The calls that this took.
   int64_t choose_reference();
 
-  // Makes what the folder lacks.
+  // Makes what the folder lacks, after a first look where it has nothing yet. The error of one that
+  // is interrupted says how to go on.
   PairReport fill(const std::filesystem::path& folder) const;
 
   // In memory, as they are made: see intact_pairs. Training pairs with so many trajectories.
@@ -58,6 +62,8 @@ class PairMaker {
   Pairs make_matching() const;
 
  private:
+  void note_remarks(const SampleGlance& glance) const;
+  PairReport fill_at_once(const std::filesystem::path& folder) const;
   PairSource source_of(Split split, int64_t trajectories) const;
   Pairs make(Split split, PairSource source, const std::string& what) const;
 

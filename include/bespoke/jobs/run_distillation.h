@@ -39,9 +39,9 @@ struct DistillationRequest {
 // What a distillation tells while it goes on, each null where nobody listens. `what` says which
 // one, "bns 8 NFE".
 struct DistillationEvents {
-  // Pairs were made in a folder for it, in so many seconds.
+  // Pairs were made in a folder for it.
   std::function<void(const PairPlan& plan, const PairReport& report,
-                     const std::filesystem::path& folder, double seconds)>
+                     const std::filesystem::path& folder)>
       on_pairs = nullptr;
   // Where it starts from, after the screening of starts: a solver that can be used already.
   std::function<void(const std::string& what, const StartState& start, const Counts& screening,
@@ -67,10 +67,6 @@ struct DistillationResult {
 
 // "10 NFE (16 network calls, ...)" of a solver with built-in guidance.
 std::string evaluations_text(const SolverShape& shape);
-
-// Pairs of a folder that lacks some, with a first look at them where it has none, and how to go on
-// in the error of one that is interrupted.
-PairReport fill_with_pairs(const PairMaker& maker, const std::filesystem::path& folder);
 
 // Runs all distillations of a job, as `bespoke distill` does. Every mistake in the request is found
 // before pairs are made or the folder is touched.

@@ -100,8 +100,8 @@ std::vector<std::string> like_the_card(const CardCheck& check);
 CardCheck check_card(const NetworkPtr& network, const ModelCard& card,
                      const CardCheckOptions& options);
 
-// The short form of the check, before work that takes long: a few of the model's own samples,
-// roughly drawn.
+// The short form of the check, before work that takes long: what a few of the model's own samples
+// are like.
 struct SampleGlance {
   bool diverged = false;
   double deviation = 0;  // of their values
@@ -115,7 +115,10 @@ struct GlanceOptions {
   Conditions conditions = {};  // of the samples
   torch::Tensor mask = {};     // as CardCheckOptions::mask
 };
-// Costs 12 evaluations a sample.
+// Of samples that were drawn already.
+SampleGlance glance_at(const torch::Tensor& samples, double least, double most,
+                       const torch::Tensor& mask);
+// Of samples roughly drawn for it, at 12 evaluations per sample.
 SampleGlance glance_at_samples(const ModelPtr& model, double least, double most,
                                const GlanceOptions& options);
 // What is odd about them and what to do, a sentence each; nothing where all is as it should be.

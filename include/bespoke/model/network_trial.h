@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "bespoke/model/card.h"
 #include "bespoke/model/model.h"
 
@@ -16,11 +18,23 @@ Conditions made_up_conditions(const ModelCard& card, int64_t count);
 double batch_difference(const Model& model, const torch::Tensor& x, const torch::Tensor& t,
                         const Conditions& conditions);
 
-// The largest difference that rounding may explain.
-constexpr double kMostBatchDifference = 1e-2;
+// The same of two equal calls, which differ where the network draws numbers, as dropout does.
+double repeat_difference(const Model& model, const torch::Tensor& x, const torch::Tensor& t,
+                         const Conditions& conditions);
 
-// Calls the model on noise with made-up conditions, once for two samples and once for the first of
-// them alone, and returns their batch_difference. Throws what is wrong with the network's output.
-double try_network(const Model& model, const ModelCard& card, torch::Device device);
+// The largest difference that rounding may explain.
+constexpr double kMostDifference = 1e-2;
+
+// What calls on noise with made-up conditions show.
+struct NetworkTrialResult {
+  double batch_difference = 0, repeat_difference = 0;
+};
+
+// Calls the model twice for two samples, and for the first of them alone. Throws what is wrong with
+// the network's output.
+NetworkTrialResult try_network(const Model& model, const ModelCard& card, torch::Device device);
+
+// Bad input where equal calls differ by so much: there is no ODE to solve then.
+void refuse_unless_it_repeats(const std::string& name, double repeat_difference);
 
 }  // namespace bespoke

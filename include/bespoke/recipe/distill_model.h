@@ -54,7 +54,7 @@ struct ModelDistillOptions : DistillOptions {
 };
 
 // The options with a plan of how many samples are drawn, and by how many evaluations, so that
-// most_forwards pays for everything (call_plan.h). `samples` are to learn from; 0: as many as the
+// most_calls pays for everything (call_plan.h). `samples` are to learn from; 0: as many as the
 // plan says. Method adam, whose pairs are many, has no such plan: a usage error.
 ModelDistillOptions within_calls(ModelDistillOptions options, int64_t samples = 0);
 
@@ -64,7 +64,7 @@ int64_t match_samples_within(int64_t calls);
 
 // Finds the solver of `nfe` evaluations that best reproduces the reference samples. The model,
 // guided where it is to be, stays as it is; adam needs its gradients in x and t, the other methods
-// only call it. Where pairs are made now, their calls count towards most_forwards.
+// only call it. Where pairs are made now, their calls count towards most_calls.
 DistillSummary distill(const ModelPtr& model, const ModelDistillOptions& options = {},
                        DistillState state = {});
 

@@ -20,6 +20,7 @@ namespace bespoke {
 struct PairReport {
   PairManifest manifest;  // of the folder as it is now
   int64_t made = 0;       // pairs this run added
+  double seconds = 0;     // that it took
 };
 
 // Makes the pairs that the folder lacks, shard by shard, with reference(). A run that was stopped
