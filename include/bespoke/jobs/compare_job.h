@@ -24,7 +24,7 @@ struct CompareJob {
   // catalogue on its best grid. Each at every NFE it can spend.
   std::vector<std::string> solvers = {"euler",   "midpoint",   "heun",          "ab2",       "ddim",
                                       "dpm++2m", "unipc2-bh2", "exp-ab2-noise", "deis-t-ab2"};
-  std::vector<int> nfes = {4, 8, 12, 16};
+  std::vector<int> nfes = {4, 8, 12, 16};  // evaluations per sample, 1 ... kMostEvaluations
 
   // Of what.
   SampleChoice samples;
@@ -43,29 +43,30 @@ struct CompareJob {
   void validate() const;
 };
 
-// Every field, by its name in CompareJob and in the parts of it. What was written reads back as it
-// was; bad input for a field that is missing, unknown or of another type.
+// Every field, by its name in CompareJob and in the parts of it.
 nlohmann::json to_json(const CompareJob& job);
+// Reads back what to_json wrote, and validates it. Bad input for a field that is missing, unknown
+// or of another type; `source` says in messages where the JSON is from.
 CompareJob parse_compare_job(const nlohmann::json& json, const std::string& source);
 
 // What is compared: each by its whole name, with those that are files.
 struct Contenders {
-  std::vector<NamedSolver> solvers;
-  std::map<std::string, SolverFile> files;
-  std::vector<std::string> notes;  // which solvers "best" is, for people
-  std::vector<int> nfes;           // rising; those asked for, and of files that have but one
+  std::vector<NamedSolver> solvers;         // in the order of the job, each at the NFEs it has
+  std::map<std::string, SolverFile> files;  // by their paths, which are their solvers' names
+  std::vector<std::string> notes;           // which solvers "best" is, for people
+  std::vector<int> nfes;  // rising; those asked for, and of files that have but one
 };
 
 // A comparison, with everything found that its figures are made of.
 struct PreparedComparison {
-  CompareJob job;
-  OpenModel open;
-  TensorCache cache;
-  ChosenSamples samples;
-  Contenders contenders;
-  std::optional<OpenFeatures> features;
-  MeasureInputs inputs;  // all but the statistics of real data
-  DecodeSamples decode;  // null where there is no decoder
+  CompareJob job;                        // as it was asked for
+  OpenModel open;                        // the model whose samples are to be reproduced
+  TensorCache cache;                     // off for a team of several
+  ChosenSamples samples;                 // whose noise every solver starts from
+  Contenders contenders;                 // with "best" replaced by what it is
+  std::optional<OpenFeatures> features;  // for Fréchet distances; none: the job names no extractor
+  MeasureInputs inputs;                  // all but the statistics of real data
+  DecodeSamples decode;                  // null where there is no decoder
 };
 
 // Finds every mistake in the job before any figure is computed; "best" is looked for here. The
@@ -76,8 +77,8 @@ PreparedComparison prepare_comparison(const CompareJob& job, OpenModel open, Ten
 
 // A comparison that was made.
 struct ModelComparison {
-  PreparedComparison prepared;
-  Comparison figures;
+  PreparedComparison prepared;           // what it was made of, with the statistics of real data
+  Comparison figures;                    // of every contender and of the reference
   bool cached_reference = false;         // whether the cache had all of the reference's samples
   std::optional<ReferenceResult> first;  // of the first samples, where there is a cache
   // What the best of the catalogue needs to come as near as the featured row; see find_need.

@@ -15,8 +15,9 @@ namespace bespoke {
 // How many samples of each solver a report shows.
 constexpr int64_t kReportSamples = 10;
 
-// Fewer than this get a word, with a space before it.
+// Figures of fewer samples than this come with a warning.
 constexpr int64_t kEnoughSamples = 16;
+// That warning: a sentence with a space before it; empty from kEnoughSamples on.
 std::string few_samples_note(int64_t count);
 
 // How many of the samples the search for the catalogue's best looks at.

@@ -23,39 +23,45 @@ struct DistillJob {
   std::vector<int> nfes = {8};  // rising; with network_calls one, or 0: as many as does best
   int network_calls = 0;        // of a solver with built-in guidance; 0: of an ordinary one
   std::string family = "bns";   // bns-history:K, times:METHOD, bst, bst-rk1 or bst-rk2
+  // Whether solvers take the noise as it is, without a scale of their own; of bns and bns-history.
   bool unit_start_scale = false;
-  TimeRounding times;
+  TimeRounding times;       // how whoever runs the solvers rounds them; of bns and bns-history
   bool of_decoded = false;  // whether errors are of what samples decode to
-  Match match = Match::automatic;
-  double match_weight = 0;    // 0: usual
-  int64_t match_samples = 0;  // 0: as many as the features need and most_calls pays for
-  std::string match_groups;   // condition whose classes are matched each apart; empty: all together
+  Match match = Match::automatic;  // what solvers are to have in common with the model's samples
+  double match_weight = 0;         // 0: usual
+  int64_t match_samples = 0;       // 0: as many as the features need and most_calls pays for
+  std::string match_groups;  // condition whose classes are matched each apart; empty: all together
 
   // From what.
   std::vector<std::string> starts;  // names of solvers, as everywhere; none: the library's choice
 
-  // How much to spend; 0 is usual.
+  // How to find it, and how much to spend; 0 is usual.
   Method method = Method::automatic;
-  DirectOptions direct;
-  int64_t iterations = 0, batch = 0, most_calls = 0;
+  DirectOptions direct;    // of the methods auto and direct; `batch` below goes before its own
+  int64_t iterations = 0;  // at most; 0: the method's own number, see DistillOptions
+  int64_t batch = 0;       // training samples of one iteration; 0: likewise
+  // Calls of the model for each solver at most, for its samples, fits, training and measurements
+  // together; 0: no limit.
+  int64_t most_calls = 0;
 
   // Throws a usage error where things do not go together, whatever the model.
   void validate() const;
 };
 
-// Every field, by its name in DistillJob. What was written reads back as it was; bad input for a
-// field that is missing, unknown or of another type.
+// Every field, by its name in DistillJob.
 nlohmann::json to_json(const DistillJob& job);
+// Reads back what to_json wrote, and validates it. Bad input for a field that is missing, unknown
+// or of another type; `source` says in messages where the JSON is from.
 DistillJob parse_distill_job(const nlohmann::json& json, const std::string& source);
 
-// Whether any of its solvers has its statistics matched, of the features of a network or, where none
-// is given, of plain numbers of a sample.
+// Whether any of its solvers has its statistics matched, of the features of a network or, where
+// none is given, of plain numbers of a sample.
 bool matches_statistics(const DistillJob& job, bool has_features);
 
-// Features whose statistics are matched, and how many there are of a sample; null: none are given.
+// Features whose statistics are matched.
 struct MatchedFeatures {
-  std::shared_ptr<const FeatureExtractor> extractor;
-  int64_t dimension = 0;
+  std::shared_ptr<const FeatureExtractor> extractor;  // null: none are given
+  int64_t dimension = 0;                              // features of a sample; 0 without any
 };
 
 // The options of one of its distillations, that of `nfe`, with every mistake in them found. The

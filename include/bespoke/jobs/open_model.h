@@ -32,33 +32,37 @@ struct ModelRequest {
   std::filesystem::path card;             // where the name is no analytic model
   std::string precision = "fp32";         // or tf32, fp64, bf16, fp16
   std::string device = "auto";            // or cpu, cuda, cuda:N
-  GuidanceWeight guidance;
+  GuidanceWeight guidance;                // w of classifier-free guidance; by default none
   std::string utterances;  // folder of sounds with gaps, for a model that fills them; empty: none
   int64_t batch = 64;      // samples computed at once
   int threads = 0;         // 0: one a core
+  // Whether the network is called on each sample alone, as in NetworkOptions.
   bool one_by_one = false;
-  bool graphs = true;
-  NetworkTrial trial = NetworkTrial::warn;
+  bool graphs = true;  // whether calls on CUDA may be replayed as graphs, likewise
+  NetworkTrial trial = NetworkTrial::warn;  // of the network, once it is loaded
   Team* team = &alone();  // whose members on one machine divide its cores and devices
+  // Told what a user should know of the model, a sentence without an end; null where nobody
+  // listens.
   std::function<void(const std::string& note)> on_note = {};
 };
 
 // A model with what its card says of it.
 struct OpenModel {
-  ModelPtr model;      // unguided
-  NetworkPtr network;  // null for an analytic model
-  ModelCard card;      // of an analytic model: made up
-  std::string name;    // as the user gave it
-  GuidanceWeight guidance;
-  DecoderPtr decoder;  // null unless the card has one
-  EncoderPtr encoder;  // likewise
-  // The sounds of --utterances, and the conditions they are, a row for each; null without.
+  ModelPtr model;           // unguided
+  NetworkPtr network;       // null for an analytic model
+  ModelCard card;           // of an analytic model: made up
+  std::string name;         // as the user gave it
+  GuidanceWeight guidance;  // as it was asked for; guided() applies it
+  DecoderPtr decoder;       // null unless the card has one
+  EncoderPtr encoder;       // likewise
+  // The sounds of --utterances; null without.
   std::shared_ptr<const GappedSounds> utterances;
-  Conditions utterance_rows;
-  torch::Device device = torch::kCPU;
-  std::string precision;  // as it was asked for
-  torch::ScalarType dtype = torch::kFloat;
+  Conditions utterance_rows;  // what these are as conditions, a row for each; empty without
+  torch::Device device = torch::kCPU;       // where it computes; of an analytic model the CPU
+  std::string precision;                    // as it was asked for
+  torch::ScalarType dtype = torch::kFloat;  // that the model computes in; of tf32, float32
 
+  // Whether float32 products may be computed in TF32, with 10 bits after the point.
   bool is_tf32() const;
   // The state's type: float64 for float64 models, float32 for all others.
   torch::ScalarType state_dtype() const;
@@ -92,11 +96,12 @@ torch::Device parse_device(const std::string& name, const Team& team = alone());
 // The model with the guidance asked for, given these conditions.
 ModelPtr guided(const OpenModel& open, const Conditions& conditions);
 
-// The values of samples, as the card says them: of those the model draws, or of what they decode
-// to.
+// Where the values of samples lie, as the card says.
 struct ValueRange {
-  double least, most;
+  double least;  // its lower end
+  double most;   // its upper end
 };
+// That of the samples a model draws, or of what they decode to, for which it must have a decoder.
 ValueRange value_range(const OpenModel& open, bool decoded);
 
 // Throws a usage error where a model without a decoder is to be looked at decoded.

@@ -28,10 +28,11 @@ Pairs intact_pairs(const Pairs& pairs, const std::string& what, const Execution&
 struct PairRequest {
   std::vector<std::string> conditions;  // NAME=VALUE, as ConditionDeals takes them
   PairPlan plan;                        // its owner, tf32 and conditions are filled in
-  // In memory alone: pairs whose statistics are matched, from the noise after the training pairs',
-  // which need no exact samples; and evaluations of each sample, instead of the plan's tolerances.
+  // In memory alone: how many pairs to match the statistics of, from the noise after the training
+  // pairs'.
   int64_t matching = 0;
-  Tolerances matching_tolerances = {1e-3, 1e-3};
+  Tolerances matching_tolerances = {1e-3, 1e-3};  // of these, which need no exact samples
+  // In memory alone: evaluations of each sample; 0: as many as the plan's tolerances take.
   int64_t fixed_evaluations = 0;
 };
 
@@ -41,7 +42,9 @@ class PairMaker {
   // Everything that can be wrong with the request is found here.
   PairMaker(const OpenModel& open, PairRequest request, Execution execution);
 
+  // The plan of the request with all of it filled in, and as choose_reference left it.
   const PairPlan& plan() const { return request_.plan; }
+  // As in the request, or as choose_reference left it; 0: samples are drawn to the tolerances.
   int64_t fixed_evaluations() const { return request_.fixed_evaluations; }
 
   // Notes of what is doubtful in a few samples of a network, before hundreds are made.
@@ -59,6 +62,7 @@ class PairMaker {
 
   // In memory, as they are made: see intact_pairs. Training pairs with so many trajectories.
   Pairs make(Split split, int64_t trajectories = 0) const;
+  // Likewise the pairs whose statistics are matched, as many as the request says.
   Pairs make_matching() const;
 
  private:

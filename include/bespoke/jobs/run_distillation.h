@@ -28,12 +28,12 @@ struct TrainingChoice {
 
 // A job whose solvers are to be left in a folder.
 struct DistillationRequest {
-  DistillJob job;
-  TrainingChoice training;
+  DistillJob job;                        // which solvers to find, and how
+  TrainingChoice training;               // what they learn from
   std::optional<OpenFeatures> features;  // whose statistics are matched
-  std::filesystem::path folder;
-  bool resume = false;  // goes on with what the folder has
-  std::string command;  // that asked for it, as solver files keep it
+  std::filesystem::path folder;  // of solvers, checkpoints and logs; made where it is missing
+  bool resume = false;           // goes on with what the folder has
+  std::string command;           // that asked for it, as solver files keep it
 };
 
 // What a distillation tells while it goes on, each null where nobody listens. `what` says which
@@ -54,14 +54,15 @@ struct DistillationEvents {
 
 // The solver of one number of evaluations, with what its summary.json says.
 struct DistilledSolver {
-  nlohmann::json summary;
-  NsSolver solver;
+  nlohmann::json summary;  // how it was found and how good it is, as solver files keep it
+  NsSolver solver;         // the best that was found
 };
 
+// What a distillation made.
 struct DistillationResult {
-  std::vector<DistilledSolver> solvers;  // in the order of the job's nfes
-  std::filesystem::path file;            // which has all of them
-  int64_t training_pairs = 0;
+  std::vector<DistilledSolver> solvers;     // in the order of the job's nfes
+  std::filesystem::path file;               // which has all of them
+  int64_t training_pairs = 0;               // those learnt from, without broken ones
   std::optional<int64_t> validation_pairs;  // none: it was measured on the training pairs
 };
 

@@ -12,12 +12,13 @@ namespace bespoke {
 
 // What a distillation learns from and is measured on, intact and on the job's device.
 struct TrainingPairs {
-  Pairs train;
+  Pairs train;                        // what solvers are fitted to
   std::optional<Pairs> validation;    // none: the training pairs measure
   std::optional<Pairs> matching;      // whose statistics are matched, where they are made for it
   nlohmann::json provenance;          // what they are, as solver files and run folders say it
   int64_t reference_evaluations = 0;  // spent on them now; 0 where they were read
 
+  // Those that tell how good a solver is.
   const Pairs& measured() const { return validation ? *validation : train; }
 };
 

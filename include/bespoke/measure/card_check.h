@@ -23,7 +23,7 @@ namespace bespoke {
 // Real samples, where there are some, take the place of the sets.
 struct ScoredCard {
   std::string change;  // what it alters in the card, for people; empty for the card as it is
-  ModelCard card;
+  ModelCard card;      // with that change
   // Its squared error on its own samples, or on the real ones, relative to that of the best linear
   // guess: geometric mean over samples and noise levels; infinite where sampling diverged.
   double error;
@@ -44,10 +44,11 @@ struct ClipTrial {
   double gain;
 };
 
+// On what a card is checked.
 struct CardCheckOptions {
-  int64_t count = 4;  // samples per set
-  int64_t batch = 64;
-  uint64_t seed = 0;
+  int64_t count = 4;      // samples per set
+  int64_t batch = 64;     // samples computed at once
+  uint64_t seed = 0;      // of their noise; what is added to be denoised is of the next seed
   Conditions conditions;  // of the samples of a set
   torch::Tensor data;     // real samples [count, ...]; undefined: none
   // 1 where a number counts, of the samples of a set [count, ...] or of all [1, ...]; undefined:
@@ -56,22 +57,27 @@ struct CardCheckOptions {
   std::function<void(double)> on_progress;  // fraction done
 };
 
+// What the tournament says of a card.
 enum class CardVerdict {
-  fits,
+  fits,      // the card denoises its own samples, and no other one notably better
   doubtful,  // the card denoises nothing, or another one denoises better on the whole
   wrong,     // another one denoises clearly better on every set that counts, the card's own too
 };
 
+// What a check found out about a card.
 struct CardCheck {
-  ScoredCard declared;
+  ScoredCard declared;             // the card as it is
   std::vector<ScoredCard> others;  // single changes, least excess first
+  // Left at doubtful where no set counts, and where no tournament was held (only_lacks_clip).
   CardVerdict verdict = CardVerdict::doubtful;
   int64_t sets = 0;  // that count
-  // The error under the card over that under the best other, geometric means: over all sets that
-  // count, and on the set where it is least.
-  double gain = 1, least_gain = 1;
-  // Where most of the values of its samples lie: 99 % of them.
-  double least = 0, most = 0;
+  // The error under the card over that under the best other: geometric mean over all sets that
+  // count. Above 1 the other is the better one.
+  double gain = 1;
+  double least_gain = 1;  // the same on the one of these sets where it is least
+  // The lower end of where the middle 99 % of the values of its samples, or of the real ones, lie.
+  double least = 0;
+  double most = 0;  // the upper end of that
   // Tried where many of them lie outside the card's range and the card does not clip.
   std::optional<ClipTrial> clip;
   // A change that denoises no worse than the card, and draws samples that are far more like what
@@ -97,23 +103,27 @@ bool only_lacks_clip(const CardCheck& check);
 // Changes that denoise as well as the card itself, to within what the check can see.
 std::vector<std::string> like_the_card(const CardCheck& check);
 
+// Checks a card by the tournament. Where a clip is all that is missing (only_lacks_clip) it ends
+// before that, after a look at what the card draws. Bad input where sampling diverges under the
+// card and under every change of it.
 CardCheck check_card(const NetworkPtr& network, const ModelCard& card,
                      const CardCheckOptions& options);
 
 // The short form of the check, before work that takes long: what a few of the model's own samples
 // are like.
 struct SampleGlance {
-  bool diverged = false;
-  double deviation = 0;  // of their values
-  double outside = 0;    // fraction of them outside [least, most]
+  bool diverged = false;  // some values are not finite; then the two below are nothing
+  double deviation = 0;   // of their values
+  double outside = 0;     // fraction of them outside [least, most]
 };
+// Which samples are drawn for a glance, and how.
 struct GlanceOptions {
-  int64_t count = 4;
-  int64_t batch = 64;
-  uint64_t seed = 0;
-  torch::Device device = torch::kCPU;
-  Conditions conditions = {};  // of the samples
-  torch::Tensor mask = {};     // as CardCheckOptions::mask
+  int64_t count = 4;                   // how many
+  int64_t batch = 64;                  // computed at once
+  uint64_t seed = 0;                   // of their noise
+  torch::Device device = torch::kCPU;  // the model's
+  Conditions conditions = {};          // of the samples
+  torch::Tensor mask = {};             // as CardCheckOptions::mask
 };
 // Of samples that were drawn already.
 SampleGlance glance_at(const torch::Tensor& samples, double least, double most,

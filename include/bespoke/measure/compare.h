@@ -19,13 +19,14 @@ namespace bespoke {
 // The samples that solvers are compared on. Their noise is asked for a batch at a time, in order,
 // and is not kept, so that memory does not grow with their number.
 struct ComparedSamples {
-  int64_t count = 0;
+  int64_t count = 0;  // in all, however a team divides them
   std::function<torch::Tensor(int64_t begin, int64_t end)> noise;  // [end - begin, ...]
   Conditions conditions;                                           // of all of them
 };
 
+// How samples are computed, and what is measured of them.
 struct CompareOptions {
-  int64_t batch = 64;
+  int64_t batch = 64;       // samples computed at once
   Tolerances tolerances;    // of the reference
   GuidanceWeight guidance;  // what the model is guided with, to count its calls
 
@@ -47,22 +48,24 @@ struct CompareOptions {
 
 // What one solver did, or the reference.
 struct ComparisonRow {
-  std::string name;
-  int nfe = 0;
-  int model_calls = 0;  // a sample; a guided evaluation is two
-  bool guides_itself = false;
-  bool diverged = false;                                      // then it has no figures
+  std::string name;            // the contender's, or "reference"
+  int nfe = 0;                 // evaluations a sample; of the reference the mean, rounded
+  int model_calls = 0;         // a sample; a guided evaluation is two
+  bool guides_itself = false;  // has built-in guidance: an evaluation is one call or two
+  bool diverged = false;       // then it has no figures
   double seconds = std::numeric_limits<double>::quiet_NaN();  // a sample, in batches as asked for
   Figures figures = {};                                       // by all measures
   torch::Tensor samples = {};  // the first `keep`, decoded where they can be, float32 on the CPU
 
   // One of the figures; none where it was not measured.
   std::optional<double> figure(const std::string& name) const;
-  // The mean over the samples and its standard error, in decibels; NaN where it was not measured.
+  // The mean over the samples, in decibels; NaN where it was not measured.
   double psnr() const;
+  // The standard error of that mean, likewise.
   double psnr_error() const;
 };
 
+// What was measured of all contenders.
 struct Comparison {
   std::vector<ComparisonRow> rows;    // in the order of the contenders
   std::vector<FigureColumn> columns;  // the figures that rows may have, in the order of measures

@@ -13,9 +13,11 @@
 
 namespace bespoke {
 
+// Where an extractor computes, and what it is given.
 struct FeatureOptions {
-  torch::Device device = torch::kCPU;
-  double least = -1, most = 1;  // value range of the samples
+  torch::Device device = torch::kCPU;  // samples are moved there
+  double least = -1;                   // the lower end of the samples' value range
+  double most = 1;                     // its upper end
   // What the extractor expects that range to be mapped to, linearly and clipped at its ends as
   // written images are; none: samples as they are.
   std::optional<std::pair<double, double>> range;
@@ -26,6 +28,7 @@ struct FeatureOptions {
 // [batch, d, 1, 1], in float32. An Inception network makes the Fréchet distance the FID.
 class FeatureExtractor {
  public:
+  // Loads the module. A usage error where the size is negative or a range does not increase.
   FeatureExtractor(const std::filesystem::path& file, const FeatureOptions& options);
 
   // [batch, d] of samples [batch, ...]. Bad input: what came back is not that, in one sentence.

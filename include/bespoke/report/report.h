@@ -25,8 +25,9 @@ struct ReportRow {
   std::optional<double> latent_psnr = std::nullopt;
   double mse_median = 0;  // of the squared error
   double seconds = 0;     // a sample
-  // Fréchet distances, to the reference's samples and to real data.
-  std::optional<double> frechet_reference = std::nullopt, frechet_real = std::nullopt;
+  // The Fréchet distance to the reference's samples; none where it was not measured.
+  std::optional<double> frechet_reference = std::nullopt;
+  std::optional<double> frechet_real = std::nullopt;  // to real data, likewise
   // Of the samples that can be judged, the part that shows what its prompt says.
   std::optional<double> agreement = std::nullopt;
   bool distilled = false;  // stands out, and the others are measured by it
@@ -42,17 +43,17 @@ struct CatalogueNeed {
 
 // A distilled solver, shown with its times and coefficients.
 struct ReportSolver {
-  std::string solver;  // as in the rows
-  int cost = 0;        // likewise
-  NsSolver numbers;
+  std::string solver;     // as in the rows
+  int cost = 0;           // likewise
+  NsSolver numbers;       // its times and coefficients
   std::string file = "";  // the solver file it is from, to be downloaded; empty: none
 };
 
 // What one solver made from the noise that all of them started from.
 struct ReportSamples {
-  std::string solver;  // as in the rows
-  int cost = 0;        // 0 for the reference
-  bool distilled = false;
+  std::string solver;      // as in the rows
+  int cost = 0;            // 0 for the reference
+  bool distilled = false;  // stands out
   torch::Tensor values;  // images [count, 1 or 3, height, width] or sound [count, channels, length]
 };
 
@@ -62,7 +63,8 @@ struct ReportGallery {
   std::vector<ReportSamples> others;  // of the reference's shape; the distilled first reads best
   int shown_cost = 0;  // of the others seen at first, the rest by a slider; 0: all at once
   std::vector<std::string> prompts;  // what each was drawn by; empty where there are none
-  double least = -1, most = 1;       // the values shown black and white; of images
+  double least = -1;                 // the value shown black; of images
+  double most = 1;                   // the value shown white; likewise
   double error_factor = 8;           // error maps show |difference| / (most - least) times this
   int sample_rate = 0;               // in Hz; of sound
   std::vector<TimeSpan> spans;       // what was filled in of each sound; empty: all was made
@@ -79,15 +81,15 @@ struct Report {
   // What a cost counts: evaluations of the model, or, where a solver guides itself and so makes one
   // or two calls of the network in each, "network call".
   std::string unit = "evaluation";
-  std::vector<ReportRow> rows;
+  std::vector<ReportRow> rows;  // one for each solver and cost
   // The distilled solver of the headline, as in its row; without a name, the one that saves most.
   std::string featured_solver;
-  int featured_cost = 0;
+  int featured_cost = 0;                   // its cost, likewise
   std::optional<CatalogueNeed> catalogue;  // none where it was not looked for
-  std::vector<ReportSolver> solvers;
-  std::vector<TrainingCurve> training;
-  ReportGallery gallery;
-  std::vector<std::string> commands;  // exactly as they were run, in order
+  std::vector<ReportSolver> solvers;       // the distilled ones, in the order shown
+  std::vector<TrainingCurve> training;     // of those that left a log; empty: no chart of it
+  ReportGallery gallery;                   // of the first samples
+  std::vector<std::string> commands;       // exactly as they were run, in order
   // Model and hash, pairs, seed, guidance, space, versions and so on, in the order shown.
   std::vector<std::pair<std::string, std::string>> provenance;
   std::string date;  // as shown

@@ -7,6 +7,7 @@
 
 namespace bespoke {
 
+// A part of a report as a PNG image.
 struct ReportPicture {
   std::string name;  // of a file, such as "psnr.png"
   std::string png;   // its bytes
