@@ -4,7 +4,8 @@
 
 namespace bespoke::testing {
 
-// What an ordinary solver does on a field guided with weight w, written as one that guides itself.
+// What an ordinary solver does on a field guided with weight w, written as one with built-in
+// guidance.
 inline NsSolver self_guided(NsSolver solver, double w) {
   solver.guided = guided_first(solver.nfe(), solver.nfe()).guided;
   solver.c = solver.b;

@@ -49,7 +49,7 @@ struct SampleCommandOptions {
 struct Draw {
   torch::Tensor samples;
   double evaluations;     // mean per sample
-  int network_calls = 0;  // of a solver that guides itself
+  int network_calls = 0;  // of a solver with built-in guidance
 };
 
 Batching batching_for(const SampleCommandOptions& options, Progress& progress) {

@@ -28,11 +28,12 @@ std::string made_for(const SolverFile& file) {
                      to_string(file.field.prediction), to_string(file.field.guidance));
 }
 
-// What a solver that guides itself does more; empty for others.
+// What a solver with built-in guidance does more; empty for others.
 std::string own_guidance(const NsSolver& solver) {
   if (!solver.guides_itself()) return "";
-  return fmt::format("\nguides itself: {} network calls per sample, unconditional ones at steps {}",
-                     solver.shape().calls(), fmt::join(solver.guided, ", "));
+  return fmt::format(
+      "\nbuilt-in guidance: {} network calls per sample, unconditional ones at steps {}",
+      solver.shape().calls(), fmt::join(solver.guided, ", "));
 }
 
 std::string summary(const SolverFile& file, const NsSolver& solver) {

@@ -23,7 +23,7 @@ void DistillCommandOptions::add_to(CLI::App& command) {
                      "--network-calls as many as work best");
   command
       .add_option("--network-calls", numbers.network_calls,
-                  "with --guidance W: a solver that guides itself, of so many network calls "
+                  "with --guidance W: a solver with built-in guidance, of so many network calls "
                   "per sample; its late steps make no unconditional call")
       ->check(positive_number());
   command

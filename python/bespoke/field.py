@@ -150,7 +150,7 @@ class Field:
         if self._unconditional is None:
             raise Error("a solver with built-in guidance needs unconditional=, the second callable")
         if self.clip is not None:
-            raise Error("a solver that guides itself cannot run on a clipped model: what is "
+            raise Error("a solver with built-in guidance cannot run on a clipped model: what is "
                         "clipped is the guided prediction; take one without network_calls")
         times = _each(times, x)
         given, differences = [], []

@@ -423,15 +423,16 @@ class Distillation {
   double seconds_before_;
 };
 
-// The options of a solver that guides itself, once its shape and start are known: chosen now, or by
-// the run whose state this is.
+// The options of a solver with built-in guidance, once its shape and start are known: chosen now,
+// or by the run whose state this is.
 DistillOptions with_shape(const Samples& training, const Samples& validation,
                           const DistillOptions& options, DistillState& state) {
   DistillOptions completed = options;
   if (state.starts.empty()) {
     if (training.trajectories() == 0) {
       throw bad_input(
-          "a solver that guides itself starts from the fit, which needs the true trajectories of "
+          "a solver with built-in guidance starts from the fit, which needs the true trajectories "
+          "of "
           "its samples, and these lack them");
     }
     const auto report = [&](double done) {

@@ -23,12 +23,13 @@ void check_network_calls(const DistillOptions& options) {
   guided_shapes(options.network_calls, options.nfe);
   if (options.method == Method::adam) {
     throw usage_error(
-        "a solver that guides itself is found without gradients; take auto, fit or direct instead "
+        "a solver with built-in guidance is found without gradients; take auto, fit or direct "
+        "instead "
         "of adam");
   }
   if (options.family || !options.starts.empty()) {
     throw usage_error(
-        "a solver that guides itself is a bns solver that starts from the fit; give neither a "
+        "a solver with built-in guidance is a bns solver that starts from the fit; give neither a "
         "family nor starts");
   }
 }

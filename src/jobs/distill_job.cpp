@@ -166,7 +166,8 @@ std::vector<NamedSolver> named_starts(const DistillJob& job, const Family& famil
 void set_network_calls(const DistillJob& job, const OpenModel& open, ModelDistillOptions& result) {
   if (open.card.clip) {
     throw usage_error(
-        "--network-calls makes a solver that guides itself, and {} clips what is guided (\"clip\" "
+        "--network-calls makes a solver with built-in guidance, and {} clips what is guided "
+        "(\"clip\" "
         "in its card); leave it out",
         open.name);
   }

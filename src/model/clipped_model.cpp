@@ -37,7 +37,7 @@ class ClippedModel : public Model {
   GuidanceParts predict_parts(const torch::Tensor&, const torch::Tensor&, const Conditions&,
                               bool) const override {
     throw bad_input(
-        "a solver that guides itself cannot run on a model whose card has \"clip\": what is "
+        "a solver with built-in guidance cannot run on a model whose card has \"clip\": what is "
         "clipped "
         "is the guided prediction; distil one without --network-calls");
   }

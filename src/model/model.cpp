@@ -13,7 +13,7 @@ namespace bespoke {
 namespace {
 
 [[noreturn]] void refuse_parts(const char* what) {
-  throw bad_input("a solver that guides itself needs guidance, and this {} has none", what);
+  throw bad_input("a solver with built-in guidance needs guidance, and this {} has none", what);
 }
 
 }  // namespace

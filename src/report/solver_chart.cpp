@@ -27,7 +27,7 @@ Colour heat(double value, double largest) {
 }
 
 // A table of coloured cells: i and t, then a, then a column for each b, and for each c of a solver
-// that guides itself.
+// with built-in guidance.
 class HeatMap {
  public:
   HeatMap(const NsSolver& solver, double top)

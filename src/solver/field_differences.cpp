@@ -21,8 +21,8 @@ json plain_time(const json& time) {
   return describe(input.time, input.scaling);
 }
 
-// A solver that guides itself has its weight in its numbers: with another it would draw samples of
-// the weight it was made for all the same.
+// A solver with built-in guidance has its weight in its numbers: with another it would draw samples
+// of the weight it was made for all the same.
 bool guides_itself(const SolverFile& file) {
   return std::any_of(file.solvers.begin(), file.solvers.end(),
                      [](const FiledSolver& filed) { return filed.solver.guides_itself(); });
@@ -44,8 +44,8 @@ FieldDifferences field_differences(const SolverFile& file, const FieldDescriptio
   }
   if (guides_itself(file) && made.guidance != field.guidance) {
     differences.impossible.push_back(
-        fmt::format("guides itself with {} and no other; this run has {}", to_string(made.guidance),
-                    to_string(field.guidance)));
+        fmt::format("has the guidance {} built in and no other; this run has {}",
+                    to_string(made.guidance), to_string(field.guidance)));
   } else if (!follows_from_the_path(file) && !covers(made.guidance, field.guidance)) {
     differences.doubtful.push_back(fmt::format(
         "was made for {}, this run has {}", to_string(made.guidance), to_string(field.guidance)));

@@ -109,7 +109,7 @@ std::vector<double> step_coefficients(const NsSolver& solver, size_t step) {
 void require_one_velocity(const NsSolver& solver, const std::string& what) {
   if (!solver.guides_itself()) return;
   throw bad_input(
-      "{} cannot take a solver that guides itself (\"guided\" and \"c\"); run it with 'bespoke "
+      "{} cannot take a solver with built-in guidance (\"guided\" and \"c\"); run it with 'bespoke "
       "sample', or distil one without --network-calls",
       what);
 }

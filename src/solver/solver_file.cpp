@@ -58,7 +58,7 @@ std::vector<std::vector<double>> read_rows(const json& rows, const std::string& 
   return result;
 }
 
-// What a solver that guides itself has more.
+// What a solver with built-in guidance has more.
 void read_own_guidance(const json& object, const std::string& at, NsSolver& solver) {
   if (!object.contains("guided") && !object.contains("c")) return;
   require(object.contains("guided") && object.contains("c"), at + "guided",
@@ -174,11 +174,12 @@ const FiledSolver& find(const SolverFile& file, int nfe) {
   throw bad_input("{} has no solver of {} evaluations; it has {}", file.name, nfe, there);
 }
 
-// The weight is in the numbers of a solver that guides itself, so there is one.
+// The weight is in the numbers of a solver with built-in guidance, so there is one.
 void check_guidance(const NsSolver& solver, const GuidanceWeight& guidance) {
   if (!solver.guides_itself() || (!guidance.range && !guidance.is_zero())) return;
   throw bad_input(
-      "the solver of {} evaluations guides itself, which is for one guidance weight other than 0, "
+      "the solver of {} evaluations has built-in guidance, which is for one guidance weight other "
+      "than 0, "
       "and the field has {}",
       solver.nfe(), to_string(guidance));
 }

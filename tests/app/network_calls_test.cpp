@@ -42,7 +42,7 @@ TEST_F(NetworkCallsCommand, FindsStepsThatSpendThem) {
 
   const Outcome shown = run("show run/bns.solver.json");
   ASSERT_EQ(shown.code, 0);
-  EXPECT_NE(shown.out.find("guides itself: 8 network calls per sample"), std::string::npos);
+  EXPECT_NE(shown.out.find("built-in guidance: 8 network calls per sample"), std::string::npos);
   EXPECT_NE(shown.out.find("c0"), std::string::npos);
 
   const std::string sample = "sample " + kSelfGuidedModel + "--cond class=1 --count 4 ";
@@ -51,7 +51,7 @@ TEST_F(NetworkCallsCommand, FindsStepsThatSpendThem) {
   EXPECT_NE(drawn.out.find("(8 network calls)"), std::string::npos) << drawn.out;
   for (const std::string guidance : {"", "--guidance 3 ", "--guidance 0-4 "}) {
     expect_failure(sample + guidance + "--solver run/bns.solver.json -o t", 3,
-                   "guides itself with guidance w = 2 (guidance_scale 3) and no other");
+                   "has the guidance w = 2 (guidance_scale 3) built in and no other");
   }
 }
 
@@ -112,7 +112,7 @@ TEST_F(NetworkCallsCommand, ExportsThatCannotRunThemSaySo) {
   ASSERT_EQ(run(distil("--guidance 2 --network-calls 6 --method fit -o run")).code, 0);
   for (const std::string to : {"c", "markdown", "latex", "sigmas", "diffusers -o d"}) {
     expect_failure("export run/bns.solver.json --to " + to, 3,
-                   "cannot take a solver that guides itself");
+                   "cannot take a solver with built-in guidance");
   }
   expect_failure(
       "distill " + kSelfGuidedModel + "--guidance 2 --nfe 5 --init run/bns.solver.json -o z", 3,

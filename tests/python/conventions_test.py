@@ -105,7 +105,7 @@ class Clips(unittest.TestCase):
             return 0 * x + 0.1
         field = Field(given, noise, prediction="data", guidance=1.0, unconditional=plain, clip=0.6)
         np.testing.assert_allclose(field.output(noise, [0.5], range(3)), 0.6)  # 0.9, clipped
-        with self.assertRaisesRegex(Error, "guides itself"):
+        with self.assertRaisesRegex(Error, "built-in guidance"):
             field.parts(noise, [0.5], range(3), True)
 
     @unittest.skipUnless(COMPILED, "the compiled module is not built")

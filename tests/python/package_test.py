@@ -223,7 +223,7 @@ class Solvers(unittest.TestCase):
         np.testing.assert_allclose(found, 3 * noise, rtol=1e-14)
         with self.assertRaisesRegex(Error, "unconditional="):
             solver.sample(lambda t, x: x, noise)
-        with self.assertRaisesRegex(Error, "guides itself"):
+        with self.assertRaisesRegex(Error, "built-in guidance"):
             solver.lower()
 
     def test_bad_files_and_numbers_are_refused(self):

@@ -143,7 +143,7 @@ class Files(unittest.TestCase):
         self.refused("rising order", solvers=[solver, solver])
         self.refused("times fall", solvers=[{**solver, "times": [0, 1, 0.5]}])
         self.refused("row 1 needs 2", solvers=[{**solver, "b": [[0.5], [0.5]]}])
-        self.refused("guides itself", solvers=[{**solver, "guided": [0], "c": [[1], [1]]}])
+        self.refused("built-in guidance", solvers=[{**solver, "guided": [0], "c": [[1], [1]]}])
         self.refused("nfe is 3", solvers=[{**solver, "nfe": 3}])
         self.refused("unknown prediction 'scores'",
                      field={**self.good["field"], "prediction": "scores"})

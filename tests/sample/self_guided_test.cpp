@@ -121,7 +121,7 @@ TEST(SelfGuided, NeedsAGuidedModel) {
   EXPECT_NE(refusal([&] {
               run_trajectory(solver, VelocityField(guided.model), noise, guided.conditions,
                              &counts);
-            }).find("guides itself"),
+            }).find("built-in guidance"),
             std::string::npos);
 }
 

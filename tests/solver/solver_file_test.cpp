@@ -95,7 +95,7 @@ TEST(SolverFile, RoundTripsExactly) {
   EXPECT_EQ(to_json_text(copy), to_json_text(file));
 }
 
-// One that guides itself in the first two of three steps.
+// One with built-in guidance in the first two of three steps.
 SolverFile guided_example() {
   SolverFile file = example();
   file.solvers = {

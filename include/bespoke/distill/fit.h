@@ -24,7 +24,7 @@ struct FitOptions {
   double smoothing = 0.05;
   bool free_start_scale = true;
   double start_scale = 1;        // where it is not free: the noise is taken as it is
-  std::vector<int> guided = {};  // steps that have d_j, of a solver that guides itself
+  std::vector<int> guided = {};  // steps that have d_j, of a solver with built-in guidance
 };
 
 struct FittedSolver {

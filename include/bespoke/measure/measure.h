@@ -27,8 +27,8 @@ class MeasuredSamples {
   // Samples number first, first + 1 and so on of `total`; `decode` may be null.
   MeasuredSamples(torch::Tensor drawn, int64_t first, int64_t total, DecodeSamples decode);
 
-  int64_t first() const { return first_; }
-  int64_t total() const { return total_; }
+  int64_t first() const { return first_; }  // the number of the first of them
+  int64_t total() const { return total_; }  // of all batches together
   // As the model draws them.
   const torch::Tensor& drawn() const { return drawn_; }
   // As they are looked at or listened to: decoded, where they can be. Decoding may cost as much as
@@ -49,23 +49,26 @@ struct Tally {
   std::vector<FeatureAccumulator> features = {};  // statistics over all samples
   bool failed = false;                            // on samples so far off that they show nothing
 
+  // Adds what was kept of the samples that follow.
   void append(const Tally& next);
 };
 
 // Figures by their names, "psnr_db". One that could not be measured is missing.
 using Figures = std::map<std::string, double>;
 
-// How a figure is written for people.
+// How a figure is written for people: in decibels with two digits and, where there is one, its
+// standard error; a fraction in per cent; the others to three or four digits that count.
 enum class FigureKind { decibels, squared_error, distance, fraction };
 
 // One of a measure's figures, as tables show it.
 struct FigureColumn {
-  std::string name;  // of the figure, and of its column in CSV and JSON
-  FigureKind kind = FigureKind::decibels;
-  // What a table of this figure by cost is headed with, before and after ", by NFE". People see no
-  // table of a figure without a title.
-  std::string title = "", remark = "";
-  std::string error = "";  // the figure that stands behind it as its standard error
+  std::string name;                        // of the figure, and of its column in CSV and JSON
+  FigureKind kind = FigureKind::decibels;  // how it is written
+  // What a table of this figure by cost is headed with, before ", by NFE". People see no table of a
+  // figure without a title.
+  std::string title = "";
+  std::string remark = "";  // what stands behind that
+  std::string error = "";   // the figure that stands behind it as its standard error
   // Where several figures share a table with this title, what this one's column there is headed
   // with.
   std::string heading = "";
@@ -84,6 +87,7 @@ class Measure {
 
   // The figures of a solver that did not diverge, from its tally, beside the reference's.
   using FiguresOf = std::function<Figures(const Tally& solver)>;
+  // Makes these figures beside a reference's tally.
   virtual FiguresOf against(const Tally& reference) const = 0;
   // Those of the reference itself.
   virtual Figures reference_figures(const Tally& reference) const;
@@ -91,6 +95,7 @@ class Measure {
   // All figures it can give, in the order of columns. Titles may say what the reference has.
   virtual std::vector<FigureColumn> columns(const Figures& reference) const = 0;
 };
+// Shared: all rows of a comparison are measured by the same ones.
 using MeasurePtr = std::shared_ptr<const Measure>;
 
 // What measures are made of. Each takes what it needs, and is left out where that is missing.
@@ -102,26 +107,26 @@ struct MeasureInputs {
   double peak = kUnitPeak;         // peak-to-peak range of what they are of
   double latent_peak = kUnitPeak;  // of the latents, whose errors are then given as well
   // Where only a part of a sample counts: 1 where it does and 0 elsewhere, [count, ...] as samples
-  // are and as they decode to, with sizes of 1 where all values are alike.
-  torch::Tensor mask = {}, decoded_mask = {};
-  std::string counted = "";  // ", in the filled spans": which part that is
+  // are, with sizes of 1 where all values are alike; undefined: all of it counts.
+  torch::Tensor mask = {};
+  torch::Tensor decoded_mask = {};  // the same of what samples decode to
+  std::string counted = "";         // ", in the filled spans": which part that is
 
-  // Where guidance is a range: its bins, and each sample's own weight.
+  // Where guidance is a range: the parts of it that have a figure each.
   std::vector<GuidanceRange> guidance_bins = {};
-  torch::Tensor guidance_weights = {};
+  torch::Tensor guidance_weights = {};  // each sample's own weight, [count]
 
   // Fréchet distances.
   FeatureFunction features = nullptr;                    // of samples as they are shown
   std::string features_name = "";                        // "512 features of inception.pt"
   std::optional<FeatureStatistics> real = std::nullopt;  // of real data, by the same features
-  std::string real_name = "";
+  std::string real_name = "";                            // "photos.zip"
 
   // Of samples drawn by prompts: whether they show what these say.
   std::shared_ptr<const Jury> jury = nullptr;
 
-  // Sounds that are decoded, and the gaps in them that are filled.
-  bool decodes_sounds = false;
-  std::shared_ptr<const FilledGaps> gaps = nullptr;
+  bool decodes_sounds = false;  // whether samples decode to sounds, whose SNR is a figure
+  std::shared_ptr<const FilledGaps> gaps = nullptr;  // in sounds that the samples fill
 };
 
 // Every measure of the registry that the inputs suffice for, the errors of samples always.

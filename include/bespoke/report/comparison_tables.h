@@ -11,8 +11,10 @@ namespace bespoke {
 // What solvers are lined up by: their evaluations, or the network calls these take, which is what
 // is fair to solvers with built-in guidance.
 enum class CostUnit { nfe, network_calls };
+// Network calls where a solver has built-in guidance, otherwise evaluations.
 CostUnit unit_of(const Comparison& comparison);
-int cost_of(const ComparisonRow& row, CostUnit unit);  // a sample
+int cost_of(const ComparisonRow& row, CostUnit unit);  // per sample
+// "NFE" or "network calls".
 std::string to_string(CostUnit unit);
 
 // Of one figure, a row per solver and a column per cost: of the NFE asked for, or of all network

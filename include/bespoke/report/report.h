@@ -78,8 +78,8 @@ struct Report {
   std::string of;
   double peak = 2;            // peak-to-peak range that PSNR is relative to
   double reference_cost = 0;  // mean of a sample; 0 where not known
-  // What a cost counts: evaluations of the model, or, where a solver guides itself and so makes one
-  // or two calls of the network in each, "network call".
+  // What a cost counts: evaluations of the model, or, where a solver has built-in guidance and so
+  // makes one or two calls of the network in each, "network call".
   std::string unit = "evaluation";
   std::vector<ReportRow> rows;  // one for each solver and cost
   // The distilled solver of the headline, as in its row; without a name, the one that saves most.
