@@ -53,11 +53,12 @@ def sample_bespoke(model: Callable[..., Array], x: Array, sigmas: Any,
     with arrays.no_grad():
         for i, sigma in enumerate(lowered.sigmas[:-1]):
             each = arrays.numbers([sigma] * int(x.shape[0]), start)
-            given = arrays.cast(state, x)
-            denoised = model(given, arrays.cast(each, x), **(extra_args or {}))
+            # Copies: a cast may be the state itself, and a denoiser may write into what it gets.
+            denoised = model(arrays.copy(arrays.cast(state, x)), arrays.cast(each, x),
+                             **(extra_args or {}))
             if callback is not None:
-                callback({"x": given, "i": i, "sigma": sigma, "sigma_hat": sigma,
-                          "denoised": denoised})
+                callback({"x": arrays.copy(arrays.cast(state, x)), "i": i, "sigma": sigma,
+                          "sigma_hat": sigma, "denoised": denoised})
             data = arrays.cast(denoised, state)
             if solver.clip is not None:
                 data = solver.clip.on(arrays, data)

@@ -876,6 +876,19 @@ class ArrayTypes(unittest.TestCase):
         self.assertEqual(found.solver.a, plain.solver.a)
         self.assertFalse(found.solver.sample(reusing, noise).requires_grad)
 
+    @unittest.skipIf(torch is None, "PyTorch is not installed")
+    def test_a_torch_field_may_write_into_its_states(self):
+        def greedy(t, x):
+            u = two_gaussians(t, x)
+            x.mul_(0.5)
+            return u
+        noise = torch.from_numpy(normal(3, 5, 4))
+        begun, solver = noise.clone(), Solver.named("midpoint", 4)
+        for kind in (torch.float64, torch.float32):
+            self.assertTrue(torch.equal(solver.sample(greedy, noise.to(kind)),
+                                        solver.sample(two_gaussians, noise.to(kind))))
+        self.assertTrue(torch.equal(noise, begun))
+
     @unittest.skipIf(jax is None, "JAX is not installed")
     def test_jax(self):
         x = self.expect_same(lambda noise: jax.numpy.asarray(noise, dtype=np.float32), 1, 5e-3)
