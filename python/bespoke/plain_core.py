@@ -629,8 +629,11 @@ def schedules() -> List[Tuple[str, str, Dict[str, float]]]:
 # What only the compiled module has, and for what.
 _COMPILED = {
     "distill": "finding solvers", "DistillOptions": "finding solvers",
-    "DormandPrince": "the adaptive reference", "dense_place": "the adaptive reference",
-    "STAGES": "the adaptive reference", "usual_tolerance": "finding solvers",
+    "plan_calls": "finding solvers", "plain_features": "finding solvers",
+    "measure": "finding solvers", "usual_tolerance": "finding solvers",
+    "Field": "finding and comparing solvers", "Samples": "finding and comparing solvers",
+    "Trajectories": "finding and comparing solvers",
+    "best_of_catalogue": "the catalogue of solvers",
     "named_solver": "the catalogue of solvers", "catalogue": "the catalogue of solvers",
     "grids": "the catalogue of grids", "import_solvers": "importing solvers",
     "read_imported": "importing solvers", "c_header": "exporting solvers",

@@ -16,6 +16,11 @@ except ImportError as error:
     print(f"skipped: {error}")
     sys.exit(77)
 
+try:
+    import torch
+except ImportError:
+    torch = None
+
 import bespoke
 from bespoke import Error, _core, checks, plain_core, saving
 from bespoke.schedule import PlainSchedule
@@ -125,6 +130,16 @@ class Parity(unittest.TestCase):
         self.assertEqual(plain.only(6).solver.b, solvers[1].b)
 
 
+    def test_every_compiled_name_is_there_or_says_what_it_needs(self):
+        for name in dir(_core):
+            if name.startswith("_") or name in vars(plain_core):
+                continue
+            with self.assertRaisesRegex(Error, "needs the compiled module bespoke._core, which"):
+                getattr(plain_core, name)
+        with self.assertRaises(AttributeError):
+            plain_core.nonsense
+
+
 class Numbers(unittest.TestCase):
     def test_whole_ones_are_taken_as_they_are_and_others_refused(self):
         for given in (4, np.int64(4), np.uint8(4)):
@@ -222,18 +237,77 @@ class WithoutCompiled(unittest.TestCase):
         np.testing.assert_allclose(there, solver.sample(field, noise), rtol=1e-9, atol=1e-9)
         self.assertEqual(bespoke.Solver.parse(text), solver)
 
+    @unittest.skipIf(torch is None, "PyTorch is not installed")
+    def test_a_scheduler_of_diffusers_draws_the_solvers_samples(self):
+        found = without_compiled("""
+            import numpy as np
+            from bespoke import Schedule, Solver
+            from diffusers_test import (MEANS, BespokeScheduler, flow_network, network, noise_like,
+                                        pipeline, two_gaussians)
+            noise, path = noise_like(1), Schedule("ddpm-linear")
+            numbers = [0.01, 0.4, 1], [0.1, 0.9], [[0.4], [0.4, 0.6]]
+            for solver, call, field in (
+                    (Solver.of(*numbers), flow_network, two_gaussians),
+                    (Solver.of(*numbers, schedule=path, prediction="noise"), network(path, "noise"),
+                     MEANS.field(path, "noise"))):
+                scheduler = BespokeScheduler.from_solvers(solver)
+                found = pipeline(scheduler, call, noise, 2)
+                expected = solver.sample(field, noise.reshape(3, -1).numpy())
+                np.testing.assert_allclose(found.reshape(3, -1), expected, atol=2e-4)
+                print(solver.prediction)
+        """)
+        self.assertEqual(found.split(), ["velocity", "noise"])
+
+    @unittest.skipIf(torch is None, "PyTorch is not installed")
+    def test_nodes_of_comfyui_load_run_and_learn_solvers(self):
+        found = without_compiled("""
+            import pathlib, unittest
+            import comfyui_test as tests
+            from bespoke import Error, Solver, _core
+            assert _core.__file__.endswith(".py"), _core.__file__
+            names = ("a_start_scale_is_kept", "what_cannot_be_learnt_is_refused",
+                     "the_first_image_teaches_for_each_model_strength_and_shape")
+            run = unittest.TestResult()
+            unittest.TestSuite(tests.Nodes("test_" + name) for name in names).run(run)
+            assert run.testsRun == 3 and run.wasSuccessful(), run.failures + run.errors
+
+            folder = pathlib.Path(tests.folder_paths.models_dir) / "bespoke_solvers"
+            folder.mkdir(parents=True)
+            solver = Solver.of([0, 0.5, 1], [1, 1], [[0.5], [0.5, 0.5]])
+            solver.save(folder / "mine.solver.json")
+            sampler, sigmas = tests.Nodes().node("LoadBespokeSolver")("mine.solver.json", 2)
+            noise = tests.torch.randn(2, *tests.SIZE)
+            print(list(tests.drawn(tests.flow(), sampler, sigmas, noise).shape))
+            try:
+                tests.Nodes().fit(tests.flow())
+            except Error as error:
+                print(error)
+            tests.Nodes.tearDownClass()
+        """).splitlines()
+        self.assertEqual(found[0], "[2, 2, 2, 2]")
+        self.assertTrue(found[1].startswith("finding solvers needs the compiled module"), found)
+
     def test_what_needs_it_says_so(self):
         found = without_compiled("""
             import bespoke, numpy as np
+            solver = bespoke.Solver.of([0, 0.4, 1], [1, 0.9], [[0.4], [0.4, 0.6]])
+            solver.save("two.solver.json")
+            def compared(contender):
+                return bespoke.compare(lambda t, x: -x, np.ones((4, 3)), [contender],
+                                       progress=False)
             for call in (lambda: bespoke.fit(lambda t, x: x, np.ones((4, 3)), progress=False),
-                         lambda: bespoke.Solver.named("euler"), bespoke.catalogue):
+                         lambda: bespoke.Solver.named("euler"), bespoke.catalogue,
+                         lambda: compared(solver), lambda: compared("two.solver.json"),
+                         lambda: compared("best"), lambda: compared("euler")):
                 try:
                     call()
                 except bespoke.Error as error:
                     print(error)
         """).splitlines()
-        self.assertEqual(len(found), 3)
+        self.assertEqual(len(found), 7)
         self.assertTrue(found[0].startswith("finding solvers needs the compiled module"), found)
+        for line in found[3:6]:
+            self.assertTrue(line.startswith("finding and comparing solvers needs the"), line)
         for line in found:
             self.assertIn("bespoke._core, which is not built here; install a C++ compiler", line)
 
