@@ -597,6 +597,8 @@ def _rewritten(solver: NsSolver, places: List[Tuple[float, Affine]]
 
 def normal_noise(seed: int, first: int, count: int, size: int) -> np.ndarray:
     """Standard normal numbers [count, size] that the seed and a sample's number decide."""
+    if seed < 0 or first < 0:
+        raise Error(f"seed and first must not be negative, found {seed} and {first}")
     pairs = (size + 1) // 2
     samples = np.arange(first, first + count, dtype=np.uint64)[:, None]
     blocks = np.arange(pairs, dtype=np.uint64)[None, :]
