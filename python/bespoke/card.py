@@ -5,7 +5,7 @@ docs/reference/model-card.md describes it."""
 import math
 
 from bespoke import checks
-from bespoke.schedule import PlainSchedule, alpha_sigma, check_schedule
+from bespoke.schedule import PlainSchedule, alpha_sigma, check_schedule, discrete_levels
 
 SCRIPT, PACKAGE = FORMATS = ["torchscript", "aotinductor"]
 PREDICTIONS = ["velocity", "noise", "data", "v", "edm", "score"]
@@ -23,6 +23,12 @@ OPTIONAL = ["format", "name", "weights", "value_range", "conditions", "input_sca
 # Noise to signal between which a network that counts time in it is called: EDM's least level, and
 # a level no schedule needs to pass.
 _LEAST_RATIO, _MOST_RATIO = 0.002, 1000.0
+
+# What the program takes: values of a sound a second, and how far a decoder's latents may be scaled
+# or shifted, since farther off there is a mistake.
+_LEAST_RATE, _MOST_RATE = 100, 1_000_000
+_MOST_SCALE = 1e6
+_GUIDANCE = "guidance w"  # what a sample's own guidance is called among conditions
 
 
 def check_card(fields, other_names=()):
@@ -52,14 +58,34 @@ def check_card(fields, other_names=()):
                                                             checks.LARGEST),
         "layout": lambda value: checks.choice(value, LAYOUTS, "layout", "layout"),
         "error_mask": lambda value: checks.text(value, "error_mask"),
-        "sample_rate": lambda value: checks.whole_number(value, "sample_rate", 1),
+        "sample_rate": lambda value: checks.whole_number(value, "sample_rate", _LEAST_RATE,
+                                                         _MOST_RATE),
     }
     card = {key: readers[key](value) if key in readers else checks.text(value, key)
             for key, value in fields.items()}
     checks.require(len(card["sample_shape"]) >= least_axes, "layout",
                    "is of samples that have channels and at least one other axis")
     _check_error_mask(card)
+    _check_time_with_schedule(card)
     return card
+
+
+def _check_time_with_schedule(card):
+    by_sigma = card["time"]["convention"] in ("sigma", "log-sigma")
+    checks.require(not by_sigma or alpha_sigma(card["schedule"], 0)[0] > 0, "time.convention",
+                   "sigma / alpha is infinite at the noise of the schedule "
+                   f'"{card["schedule"]["name"]}"; a network that is given sigma has a schedule '
+                   "with alpha > 0, such as edm or vp")
+    levels, steps = card["time"].get("levels"), discrete_levels(card["schedule"])
+    checks.require(not (levels and steps) or levels == steps, "time.levels",
+                   f"is {levels}, the schedule has {steps} levels")
+
+
+def check_sound(card, shape):
+    """That a card with a sample_rate is of sounds; `shape` is what comes out, decoded or not."""
+    checks.require("sample_rate" not in card or len(shape) <= 2, "sample_rate",
+                   "is for audio, whose samples are [length] or [channels, length], found "
+                   f"{list(shape)}")
 
 
 def check_clip(given):
@@ -79,7 +105,7 @@ def check_clip(given):
 
 def _check_error_mask(card):
     mask = card.get("error_mask", "")
-    if not mask or mask.endswith(".safetensors"):
+    if not mask or ".safetensors" in mask:
         return
     name = mask[len("not "):] if mask.startswith("not ") else mask
     tensors = [each["name"] for each in card.get("conditions", []) if "shape" in each]
@@ -134,12 +160,19 @@ def _check_condition(given, where):
     checks.require(card["name"] and "=" not in card["name"], f"{where}.name",
                    "must not be empty or hold '=', which ends it where a condition is given as "
                    "NAME=VALUE")
+    checks.require(checks.seen(card["name"]) and card["name"] == card["name"].strip(" "),
+                   f"{where}.name", "must not begin or end with a blank or hold characters that "
+                   f"are not seen, found {card['name']!r}")
+    checks.require(card["name"] != _GUIDANCE, f"{where}.name",
+                   f'"{_GUIDANCE}" is what a sample\'s guidance is called; choose another name')
     if "classes" in given:
         checks.require("dtype" not in given, where, '"dtype" goes with "shape"')
         card["classes"] = checks.whole_number(given["classes"], f"{where}.classes", 1,
                                               checks.LARGEST)
         if "null" in given:
             card["null"] = checks.whole_number(given["null"], f"{where}.null", 0, checks.LARGEST)
+            checks.require(card["classes"] > 1 or card["null"] != 0, f"{where}.null",
+                           "is the only class; a condition needs one that is not null")
         return card
     card["shape"] = checks.shape(given["shape"], f"{where}.shape")
     card["dtype"] = checks.choice(given.get("dtype", "float32"), ["float32", "int64"], "dtype",
@@ -157,7 +190,12 @@ def check_decoder(given):
     checks.keys(given, [], ["scale", "shift", "sample_shape", "value_range"], "decoder")
     card = {key: checks.number(given[key], f"decoder.{key}") for key in ("scale", "shift")
             if key in given}
-    checks.require(card.get("scale", 1) != 0, "decoder.scale", "must not be 0")
+    scale, shift = abs(card.get("scale", 1.0)), abs(card.get("shift", 0.0))
+    checks.require(1 / _MOST_SCALE <= scale <= _MOST_SCALE, "decoder.scale",
+                   f"must be from {1 / _MOST_SCALE:g} to {_MOST_SCALE:g} in size, found "
+                   f"{card.get('scale')}")
+    checks.require(shift <= _MOST_SCALE, "decoder.shift",
+                   f"must be at most {_MOST_SCALE:g} in size, found {card.get('shift')}")
     if "sample_shape" in given:
         card["sample_shape"] = checks.shape(given["sample_shape"], "decoder.sample_shape")
     if "value_range" in given:

@@ -9,6 +9,7 @@ from bespoke.errors import Error
 
 LARGEST = 1 << 40  # of what a card counts
 _MOST_WHOLE = (1 << 63) - 1  # that the compiled module takes
+_REORDERING = "\u061c\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
 
 def require(good, where, problem):
@@ -22,6 +23,16 @@ def unknown(what, word, known):
     if near:
         return f"unknown {what} '{word}'; did you mean '{near[0]}'?"
     return f"unknown {what} '{word}'; choose one of: {', '.join(known)}"
+
+
+def unique_keys(pairs):
+    """The object of `pairs`, for json's object_pairs_hook, which lets the last of two keys win."""
+    found = {}
+    for key, value in pairs:
+        if key in found:
+            raise Error(f'the key "{key}" is there twice')
+        found[key] = value
+    return found
 
 
 def keys(table, needed, optional, where):
@@ -59,6 +70,12 @@ def whole_number(value, name, least=None, most=None):
 def text(value, where):
     require(isinstance(value, str) and value, where, f"must be a text, found {value!r}")
     return value
+
+
+def seen(value):
+    """Whether a text shows all that it holds, in its order."""
+    return not any(ord(letter) < 0x20 or 0x7F <= ord(letter) < 0xA0 or letter in _REORDERING
+                   for letter in value)
 
 
 def shape(value, where):

@@ -15,7 +15,7 @@ import torch
 
 from bespoke import checks, compiling
 from bespoke.adapters import adapt
-from bespoke.card import PACKAGE, SCRIPT, check_card, check_decoder, returned_shape
+from bespoke.card import PACKAGE, SCRIPT, check_card, check_decoder, check_sound, returned_shape
 from bespoke.examples import decoder_inputs, network_inputs
 from bespoke.graph import follow_device, operators
 from bespoke.plain_ops import MISSING_IN_1_13, WITHOUT_DERIVATIVE, plain_operators
@@ -86,6 +86,8 @@ def export_model(module, path, *, method="auto", half=False, overwrite=False, st
     target = _check_format(card["format"], module, {"device": device, "dtype": dtype},
                            {"method": method != "auto", "half": half, "strict": strict})
     decoder_module, decoder_card = _split_decoder(decoder)
+    check_sound(card, decoder_card.get("sample_shape", [] if decoder_module else
+                                       card["sample_shape"]))
     adapted = adapt(_require_module(module, "module"), adapter, card.get("conditions", []))
     module = _require_module(adapted, "adapter")
     path = Path(path)
@@ -105,6 +107,7 @@ def export_model(module, path, *, method="auto", half=False, overwrite=False, st
         card = {**card, "weights": files[0].name, "weights_sha256": _sha256(ready[0])}
         if decoder_module is not None:
             card["decoder"] = exporter.write_decoder(decoder_module, decoder_card, ready[1], card)
+            check_sound(card, card["decoder"]["sample_shape"])
         ready[-1].write_text(_card_text(card), encoding="utf-8")
         # The card last: whoever finds it finds what it names.
         for made, final in zip(ready, (*files, path)):

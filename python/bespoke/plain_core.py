@@ -18,6 +18,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 import numpy as np
 
 from bespoke.card import PREDICTION_ALIASES, PREDICTIONS
+from bespoke.checks import unique_keys
 from bespoke.clip import Clip
 from bespoke.errors import Error
 from bespoke.schedule import DEFAULTS, PlainSchedule as Schedule, Point
@@ -332,7 +333,7 @@ class SolverFile:
     def parse(text: str, source: str) -> "SolverFile":
         """The same from its text."""
         try:
-            document = json.loads(text, object_pairs_hook=_unique_keys)
+            document = json.loads(text, object_pairs_hook=unique_keys)
         except ValueError as error:
             raise Error(f"{source}: a solver file is one JSON object; {error}") from None
         try:
@@ -411,15 +412,6 @@ class SolverFile:
             solvers.append({**entry, "provenance": own} if own else entry)
         return {"format": FORMAT, "version": VERSION, "name": self.name, "field": field,
                 "solvers": solvers, "provenance": self._common}
-
-
-def _unique_keys(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
-    found: Dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise ValueError(f'the key "{key}" is there twice')
-        found[key] = value
-    return found
 
 
 def _read_document(document: Any) -> SolverFile:

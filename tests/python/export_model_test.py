@@ -397,7 +397,9 @@ class Times(unittest.TestCase):
             self.assertAlmostEqual(network_time(card, 1.0), data)
 
     def test_infinite_noise_is_kept_finite(self):
-        card = check_card({**FLOW, "time": "sigma"})
+        with self.assertRaisesRegex(ValueError, "time.convention: sigma / alpha is infinite"):
+            check_card({**FLOW, "time": "sigma"})
+        card = {**FLOW, "schedule": {"name": "fm-ot"}, "time": {"convention": "sigma"}}
         self.assertEqual(network_time(card, 0.0), 1000)
         self.assertAlmostEqual(network_time(card, 0.2), 4)
 
@@ -470,11 +472,23 @@ class Errors(Folder):
                           conditions=[{"name": "y", "shape": [3], "null": "none"}])
         self.assert_error("input_scaling", input_scaling="sometimes")
         self.assert_error("sample_rate: must be a whole number", sample_rate=44100.5)
+        for rate in (1, 99, 1000001):
+            self.assert_error(f"sample_rate: is {rate}, it must be from 100 to 1000000",
+                              sample_rate=rate)
+        self.assert_error("sample_rate: is for audio", sample_rate=8000, sample_shape=[3, 2, 6])
+        for name in ("y ", " y", "y\n", "a\u202eb", "guidance w"):
+            self.assert_error("conditions[0].name", conditions=[{"name": name, "classes": 3}])
+        self.assert_error("is the only class", conditions=[{"name": "y", "classes": 1, "null": 0}])
+        self.assert_error("time.levels: is 100, the schedule has 1000 levels",
+                          schedule="ddpm-linear", time="index:levels=100")
         self.assert_error("weights: is a file name", weights="../model.pt")
         self.assert_error("method", method="compile")
         self.assert_error("adapter", adapter="keras")
-        self.assert_error("decoder.scale: must not be 0",
-                          decoder={"module": nn.Linear(6, 6), "scale": 0})
+        for scale in (0, 9e18, -1e-7):
+            self.assert_error("decoder.scale: must be from 1e-06 to 1e+06 in size",
+                              decoder={"module": nn.Linear(6, 6), "scale": scale})
+        self.assert_error("decoder.shift: must be at most 1e+06 in size",
+                          decoder={"module": nn.Linear(6, 6), "shift": -2e6})
         self.assert_error("decoder: must be a torch.nn.Module", decoder=3)
 
     def test_only_modules_are_exported(self):
@@ -808,6 +822,25 @@ class Command(Folder):
                                       "--overwrite")
         self.assertEqual(code, 0, said)
         self.assertEqual(self.card()["schedule"], {"name": "cosine"})
+
+    def test_a_card_with_a_key_twice_is_refused(self):
+        written = self.folder / "card.json"
+        for text in ('{"prediction": "noise", "prediction": "velocity"}',
+                     '{"time": {"convention": "sigma", "scale": 2, "scale": 3}}', "[", "\xff"):
+            written.write_text(text, encoding="latin-1")
+            code, said = self.run_command(self.MODEL, *self.FLAGS, "--card", str(written))
+            self.assertEqual(code, 3, said)
+            self.assertIn(f"{written}: a card is one JSON object; ", said)
+            self.assertNotIn("Traceback", said)
+            if text.startswith("{"):
+                self.assertIn(" is there twice", said)
+
+    def test_a_decoder_of_pictures_has_no_sample_rate(self):
+        decoder = nn.Sequential(nn.Linear(6, 12), nn.Unflatten(1, (1, 3, 4)))
+        with self.assertRaisesRegex(ValueError, r"sample_rate: is for audio.*found \[1, 3, 4\]"):
+            export_model(build_plain(), self.path, quiet=True, **FLOW, sample_rate=8000,
+                         decoder=decoder)
+        self.assert_nothing_written()
 
     def test_a_format_wins_over_the_card_and_its_file_name(self):
         self.assertEqual(self.run_command(self.MODEL, *self.FLAGS)[0], 0)
