@@ -4,7 +4,6 @@ import copy
 import functools
 import hashlib
 import json
-import os
 import sys
 import tempfile
 import warnings
@@ -17,6 +16,7 @@ from bespoke import checks, compiling
 from bespoke.adapters import adapt
 from bespoke.card import PACKAGE, SCRIPT, check_card, check_decoder, check_sound, returned_shape
 from bespoke.examples import decoder_inputs, network_inputs
+from bespoke.files import move_into_place
 from bespoke.graph import follow_device, operators
 from bespoke.plain_ops import MISSING_IN_1_13, WITHOUT_DERIVATIVE, plain_operators
 
@@ -111,7 +111,7 @@ def export_model(module, path, *, method="auto", half=False, overwrite=False, st
         ready[-1].write_text(_card_text(card), encoding="utf-8")
         # The card last: whoever finds it finds what it names.
         for made, final in zip(ready, (*files, path)):
-            os.replace(made, final)
+            move_into_place(made, final)
     exporter.say(f"wrote {path} and {', '.join(file.name for file in files)}")
     return export._replace(card=path, weights=files[0])
 

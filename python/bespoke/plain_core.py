@@ -9,9 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import os
 import re
-import tempfile
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -21,6 +19,7 @@ from bespoke.card import PREDICTION_ALIASES, PREDICTIONS
 from bespoke.checks import unique_keys
 from bespoke.clip import Clip
 from bespoke.errors import Error
+from bespoke.files import write_text
 from bespoke.schedule import DEFAULTS, PlainSchedule as Schedule, Point
 
 FORMAT, VERSION = "bespoke-solver", 2
@@ -485,27 +484,6 @@ def _read_solver(entry: Dict[str, Any]) -> NsSolver:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def write_text(path: str, text: str) -> None:
-    """Writes a file whole or not at all."""
-    folder = os.path.dirname(os.path.abspath(path))
-    try:
-        handle, scratch = tempfile.mkstemp(dir=folder, prefix=os.path.basename(path) + ".")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            mask = os.umask(0)
-            os.umask(mask)
-            os.chmod(scratch, 0o666 & ~mask)
-            os.replace(scratch, path)
-        except BaseException:
-            os.unlink(scratch)
-            raise
-    except OSError as error:
-        raise Error(f"cannot write {path}: {error}") from None
 
 
 # Lowering

@@ -315,6 +315,20 @@ class Exporting(Folder):
             with self.assertRaisesRegex(ValueError, "error_mask"):
                 check_card({**FLOW, "conditions": known, "error_mask": mask})
 
+    def test_files_that_are_replaced_keep_their_modes_and_links(self):
+        behind = self.folder / "behind.json"
+        behind.write_text("{}")
+        behind.chmod(0o600)
+        self.path.symlink_to("behind.json")
+        weights = self.folder / "model.pt"
+        weights.write_text("")
+        weights.chmod(0o640)
+        self.export(Plain(), overwrite=True)
+        self.assertTrue(self.path.is_symlink())
+        self.assertEqual(json.loads(behind.read_text())["weights"], "model.pt")
+        self.assertEqual([path.stat().st_mode & 0o777 for path in (behind, weights)],
+                         [0o600, 0o640])
+
     def test_half_weights_are_stored_and_checked_in_half(self):
         export = self.export(Plain(), half=True)
         stored = torch.jit.load(str(export.weights))

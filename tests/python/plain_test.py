@@ -1,13 +1,18 @@
 """Tests of the package where the compiled module is not built: what runs, what says that it cannot,
 and that its answers are the compiled ones, where those are to be had."""
 
+import errno
 import json
 import os
+import shutil
+import stat
 import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 import unittest
+import unittest.mock
 from pathlib import Path
 
 try:
@@ -22,7 +27,7 @@ except ImportError:
     torch = None
 
 import bespoke
-from bespoke import Error, _core, checks, plain_core, saving
+from bespoke import Error, _core, checks, files, plain_core, saving
 from bespoke.schedule import PlainSchedule
 from mixtures import NUMBERS, two_gaussians
 
@@ -184,6 +189,104 @@ class Files(unittest.TestCase):
             plain_core.SolverFile.parse('{"name": 1, "name": 2}', "it")
         with self.assertRaisesRegex(Error, "cannot read"):
             plain_core.SolverFile.read("/nowhere/it.json")
+
+
+class Writing(unittest.TestCase):
+    """By both modules, which must leave the same."""
+
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.folder = Path(holder.name)
+        self.addCleanup(os.umask, os.umask(0o022))
+        self.ways = [files.write_text, *([_core.write_text] if COMPILED else [])]
+
+    def names(self):
+        return sorted(path.name for path in self.folder.iterdir())
+
+    def test_a_file_that_is_replaced_keeps_its_mode(self):
+        path = self.folder / "it.json"
+        for write in self.ways:
+            for mode in (0o600, 0o640, 0o755, 0o666):
+                path.write_text("before")
+                path.chmod(mode)
+                write(str(path), "after\n")
+                self.assertEqual((path.read_bytes(), path.stat().st_mode & 0o777),
+                                 (b"after\n", mode))
+            path.unlink()
+            write(str(path), "new")
+            self.assertEqual(path.stat().st_mode & 0o777, 0o644)
+            self.assertEqual(self.names(), ["it.json"])
+
+    def test_links_stay_and_what_is_behind_them_is_written(self):
+        for write in self.ways:
+            inner = self.folder / "inner"
+            inner.mkdir()
+            (inner / "file.json").write_text("before")
+            (self.folder / "first.json").symlink_to("inner/second.json")
+            (inner / "second.json").symlink_to("file.json")
+            (self.folder / "nothing.json").symlink_to("inner/new.json")
+            (self.folder / "round.json").symlink_to("round.json")
+            for name in ("first.json", "nothing.json"):
+                write(str(self.folder / name), "after")
+                self.assertTrue((self.folder / name).is_symlink())
+                self.assertEqual((self.folder / name).read_text(), "after")
+            self.assertEqual((inner / "file.json").read_text(), "after")
+            self.assertTrue((inner / "second.json").is_symlink())
+            with self.assertRaisesRegex(Error, "cannot write"):
+                write(str(self.folder / "round.json"), "after")
+            self.assertTrue((self.folder / "round.json").is_symlink())
+            self.assertEqual(sorted(path.name for path in inner.iterdir()),
+                             ["file.json", "new.json", "second.json"])
+            shutil.rmtree(inner)
+            for path in self.folder.iterdir():
+                path.unlink()
+
+    def test_what_is_no_file_is_written_into(self):
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        for write in self.ways:
+            found = []
+            reader = threading.Thread(target=lambda: found.append(pipe.read_text()))
+            reader.start()
+            write(str(pipe), "through\n")
+            reader.join()
+            self.assertEqual(found, ["through\n"])
+            self.assertTrue(pipe.is_fifo())
+            write("/dev/null", "nowhere")
+            self.assertTrue(stat.S_ISCHR(os.stat("/dev/null").st_mode))
+            with self.assertRaisesRegex(Error, "cannot write"):
+                write(str(self.folder), "text")
+        self.assertEqual(self.names(), ["pipe"])
+        found = without_compiled("""
+            import bespoke
+            bespoke.Solver.of([0, 1], [1], [[1]], name="seen").save("/dev/stdout")
+        """)
+        self.assertEqual(bespoke.Solver.parse(found).name, "seen")
+
+    def test_files_that_were_made_are_put_in_place_alike(self):
+        inner = self.folder / "inner"
+        inner.mkdir()
+        (inner / "file.pt").write_text("before")
+        (inner / "file.pt").chmod(0o600)
+        (self.folder / "link.pt").symlink_to("inner/file.pt")
+        for disk in (None, OSError(errno.EXDEV, "another disk")):
+            made = self.folder / "made"
+            made.write_text("after")
+            calls = [disk] if disk else []
+
+            def replace(source, target, real=os.replace):
+                if calls:
+                    raise calls.pop()
+                real(source, target)
+            with unittest.mock.patch.object(os, "replace", replace):
+                files.move_into_place(made, self.folder / "link.pt")
+            self.assertTrue((self.folder / "link.pt").is_symlink())
+            self.assertEqual((inner / "file.pt").read_text(), "after")
+            self.assertEqual((inner / "file.pt").stat().st_mode & 0o777, 0o600)
+            self.assertEqual([path.name for path in inner.iterdir()], ["file.pt"])
+            self.assertEqual(self.names(), ["inner", "link.pt"])
+            (inner / "file.pt").write_text("before")
 
 
 class WithoutCompiled(unittest.TestCase):
