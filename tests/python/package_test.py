@@ -76,6 +76,16 @@ def exact(mixture, schedule, noise, times, steps=300):
     return states
 
 
+class Names(unittest.TestCase):
+    def test_the_package_shows_its_public_names_alone(self):
+        import bespoke.k_diffusion  # noqa: F401, a module that is imported must not show
+        found = dir(bespoke)
+        self.assertEqual(found, sorted([*bespoke.__all__, "__version__"]))
+        self.assertEqual([name for name in found if name.startswith("_")], ["__version__"])
+        with self.assertRaisesRegex(AttributeError, "has no attribute 'import_solver'"):
+            bespoke.import_solver
+
+
 class Schedules(unittest.TestCase):
     def test_closed_forms(self):
         for t in (0.0, 0.3, 1.0):
