@@ -134,7 +134,6 @@ class Parity(unittest.TestCase):
         self.assertEqual(again.text(), text)
         self.assertEqual(plain.only(6).solver.b, solvers[1].b)
 
-
     def test_every_compiled_name_is_there_or_says_what_it_needs(self):
         for name in dir(_core):
             if name.startswith("_") or name in vars(plain_core):
