@@ -41,10 +41,9 @@ def check_card(fields, other_names=()):
         checks.require(key in known, "card", checks.unknown("key", key, [*known, *other_names]))
     for key in NEEDED:
         checks.require(key in fields, "card", f'key "{key}" is missing')
-    least_axes = 2 if fields.get("layout") == LAYOUTS[1] else 1
     readers = {
         "format": lambda value: checks.choice(value, FORMATS, "format", "format"),
-        "sample_shape": lambda value: checks.shape(value, "sample_shape"),
+        "sample_shape": check_sample_shape,
         "value_range": lambda value: checks.value_range(value, "value_range"),
         "prediction": lambda value: checks.choice(PREDICTION_ALIASES.get(value, value),
                                                   PREDICTIONS, "prediction", "prediction"),
@@ -57,17 +56,47 @@ def check_card(fields, other_names=()):
         "extra_channels": lambda value: checks.whole_number(value, "extra_channels", 1,
                                                             checks.LARGEST),
         "layout": lambda value: checks.choice(value, LAYOUTS, "layout", "layout"),
-        "error_mask": lambda value: checks.text(value, "error_mask"),
+        "error_mask": lambda value: value,  # by what the rest of the card says
         "sample_rate": lambda value: checks.whole_number(value, "sample_rate", _LEAST_RATE,
                                                          _MOST_RATE),
     }
     card = {key: readers[key](value) if key in readers else checks.text(value, key)
             for key, value in fields.items()}
-    checks.require(len(card["sample_shape"]) >= least_axes, "layout",
+    if has_parts(card):
+        _check_parts(card)
+    checks.require(has_parts(card) or card.get("layout") != LAYOUTS[1]
+                   or len(card["sample_shape"]) >= 2, "layout",
                    "is of samples that have channels and at least one other axis")
-    _check_error_mask(card)
+    if "error_mask" in card:
+        _check_error_masks(card)
     _check_time_with_schedule(card)
     return card
+
+
+def check_sample_shape(given):
+    """The sizes of a sample, or of samples of several tensors those of each part by its name."""
+    if not isinstance(given, dict):
+        return checks.shape(given, "sample_shape")
+    checks.require(given, "sample_shape", 'must have at least one part, e.g. {"nodes": [9, 4]}')
+    for name in given:
+        good = isinstance(name, str) and name and checks.seen(name) and name != "noise"
+        checks.require(good, "sample_shape", f"a part cannot be called {name!r}")
+    shapes = {name: checks.shape(shape, f"sample_shape.{name}") for name, shape in given.items()}
+    checks.require(sum(map(math.prod, shapes.values())) <= checks.LARGEST, "sample_shape",
+                   "is too large")
+    return shapes
+
+
+def has_parts(card):
+    """Whether a sample is several tensors."""
+    return isinstance(card["sample_shape"], dict)
+
+
+def _check_parts(card):
+    told_apart = (card.get("layout") == LAYOUTS[1] or card.get("format") == PACKAGE
+                  or "extra_channels" in card or "sample_rate" in card)
+    checks.require(not told_apart, "sample_shape", "samples of several parts are those of a "
+                   "TorchScript model, without layout, extra_channels, decoder and sample_rate")
 
 
 def _check_time_with_schedule(card):
@@ -103,21 +132,35 @@ def check_clip(given):
     return dict(given)
 
 
-def _check_error_mask(card):
-    mask = card.get("error_mask", "")
-    if not mask or ".safetensors" in mask:
+def _check_error_masks(card):
+    given = card["error_mask"]
+    if not has_parts(card):
+        _check_error_mask(given, "error_mask", card)
+        return
+    checks.require(isinstance(given, dict) and given, "error_mask",
+                   'of samples of several parts is an object, {"PART": "CONDITION"}')
+    for name, mask in given.items():
+        checks.require(name in card["sample_shape"], "error_mask",
+                       f'"{name}" is no part of sample_shape')
+        _check_error_mask(mask, f"error_mask.{name}", card)
+
+
+def _check_error_mask(mask, where, card):
+    if ".safetensors" in checks.text(mask, where):
         return
     name = mask[len("not "):] if mask.startswith("not ") else mask
     tensors = [each["name"] for each in card.get("conditions", []) if "shape" in each]
-    checks.require(name in tensors, "error_mask",
+    checks.require(name in tensors, where,
                    f"must be a condition that is a tensor, or a .safetensors file, found '{mask}'")
 
 
-def returned_shape(card):
-    """What the network returns for a sample: the sizes behind the batch."""
+def returned_shapes(card):
+    """What the network returns for a sample: the sizes behind the batch, of each tensor."""
+    if has_parts(card):
+        return list(card["sample_shape"].values())
     channels, *rest = card["sample_shape"]
     channels += card.get("extra_channels", 0)
-    return [*rest, channels] if card.get("layout") == LAYOUTS[1] else [channels, *rest]
+    return [[*rest, channels] if card.get("layout") == LAYOUTS[1] else [channels, *rest]]
 
 
 def check_time(given):

@@ -230,6 +230,80 @@ class Folder(unittest.TestCase):
         self.assert_nothing_written()
 
 
+class Graph(nn.Module):
+    """Samples of nodes [3, 2] and edges [3, 3, 1], with which nodes are there, and a class."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(2, 2)
+
+    def forward(self, nodes, edges, time, there, y):
+        near = edges.squeeze(-1) @ nodes * there[:, :, None]
+        return self.layer(near) + y[:, None, None], edges * time[:, None, None, None]
+
+
+class Parts(Folder):
+    GRAPH = {"sample_shape": {"nodes": [3, 2], "edges": [3, 3, 1]},
+             "conditions": [{"name": "there", "shape": [3]}, {"name": "y", "classes": 3}],
+             "error_mask": {"nodes": "there"}}
+
+    def test_a_sample_may_be_several_tensors(self):
+        arguments = [torch.randn(4, 3, 2), torch.randn(4, 3, 3, 1), torch.rand(4),
+                     torch.ones(4, 3), torch.arange(4) % 3]
+        for method in ("script", "trace"):
+            module = Graph()
+            export = self.export(module, method=method, overwrite=True, **self.GRAPH)
+            found = torch.jit.load(str(export.weights))(*arguments)
+            for output, expected in zip(found, module(*arguments)):
+                torch.testing.assert_close(output, expected)
+        card = self.card()
+        self.assertEqual(list(card["sample_shape"].items()),
+                         [("nodes", [3, 2]), ("edges", [3, 3, 1])])
+        self.assertEqual(card["error_mask"], {"nodes": "there"})
+
+    def test_every_part_is_checked(self):
+        def refused(change, *parts, **options):
+            class Changed(nn.Module):
+                def forward(self, nodes, edges, time, there, y):
+                    return change(nodes, edges, time)
+            self.assert_refused(Changed(), *parts, **{**self.GRAPH, "method": "trace", **options})
+        refused(lambda nodes, edges, time: nodes, "Tensor instead of a tuple of 2 tensors")
+        refused(lambda nodes, edges, time: (nodes,), "tuple instead of a tuple of 2 tensors")
+        refused(lambda nodes, edges, time: (edges, nodes), "[1, 3, 3, 1] where [1, 3, 2]")
+        refused(lambda nodes, edges, time: (nodes, edges[:, :2]), "[1, 2, 3, 1] where [1, 3, 3, 1]")
+        refused(lambda nodes, edges, time: (nodes, edges / 0), "not finite")
+        refused(lambda nodes, edges, time: (nodes, edges.mul_(2)), "changes its inputs")
+        refused(lambda nodes, edges, time: (nodes, edges * (2 if time[0] > 0.5 else 1)),
+                "the traced module differs", "batch 1, time 0.6")
+        refused(lambda nodes, edges, time: [nodes][0].sum(5), "time [0.0] fails when it is called")
+
+    def test_cards_of_parts_are_checked(self):
+        def check(expected, **changes):
+            with self.assertRaises(ValueError) as caught:
+                check_card({**FLOW, **self.GRAPH, **changes})
+            self.assertIn(expected, str(caught.exception))
+        check_card({**FLOW, **self.GRAPH})
+        check_card({**FLOW, **self.GRAPH, "layout": "channels-first",
+                    "error_mask": {"edges": "edges.safetensors", "nodes": "not there"}})
+        check("sample_shape: must have at least one part", sample_shape={}, error_mask="there")
+        for name in ("", "noise", "a\nb"):
+            check("sample_shape: a part cannot be called", sample_shape={name: [3]})
+        check("sample_shape.nodes[0]: is 0", sample_shape={"nodes": [0]})
+        check("sample_shape: is too large", sample_shape={"nodes": [2 ** 39], "more": [2 ** 39, 2]})
+        for mask in ("there", {}, ["there"]):
+            check("error_mask: of samples of several parts is an object", error_mask=mask)
+        check('error_mask: "node" is no part', error_mask={"node": "there"})
+        check("error_mask.edges: must be a condition", error_mask={"edges": "y"})
+        for key, value in (("layout", "channels-last"), ("extra_channels", 2),
+                           ("sample_rate", 8000), ("format", "aotinductor")):
+            check("samples of several parts are those of a TorchScript model", **{key: value})
+        with self.assertRaisesRegex(ValueError, "decoder: goes with samples of one tensor"):
+            self.export(Plain(), decoder=nn.Linear(6, 6), **self.GRAPH)
+        self.assert_nothing_written()
+        with self.assertRaisesRegex(ValueError, "error_mask: must be a text"):
+            check_card({**FLOW, "error_mask": {"nodes": "there"}})
+
+
 class Exporting(Folder):
     def test_a_scripted_module_gives_the_eager_outputs(self):
         module = Plain()
@@ -947,6 +1021,21 @@ class WithTheBinary(Folder):
 
     def test_bespoke_samples_half_weights_and_traces(self):
         self.assert_same_samples(lambda t: t, half=True, method="trace")
+
+    def test_bespoke_samples_what_python_exported_in_parts(self):
+        class Two(nn.Module):
+            def forward(self, nodes, edges, t):
+                return -nodes * t[:, None], 0.5 * edges + nodes[:, None, :]
+
+        def joined(x, t):
+            nodes, edges = Two()(x[:, :2], x[:, 2:].reshape(-1, 3, 2), t)
+            return torch.cat([nodes, edges.flatten(1)], 1)
+        self.export(Two(), sample_shape={"nodes": [2], "edges": [3, 2]})
+        tensors = self.samples()
+        expected = midpoint(joined, tensors["noise"], 4)
+        torch.testing.assert_close(tensors["nodes"], expected[:, :2], rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(tensors["edges"].flatten(1), expected[:, 2:], rtol=1e-5,
+                                   atol=1e-5)
 
     def test_bespoke_samples_and_distils_what_python_compiled(self):
         module = Gaussian(*self.GAUSSIAN)
