@@ -76,7 +76,7 @@ def nodes():
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
-    return module.NODE_CLASS_MAPPINGS
+    return module.nodes.NODE_CLASS_MAPPINGS  # those of the newer interface have schemas alone
 
 
 def prompt(label):

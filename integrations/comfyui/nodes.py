@@ -132,8 +132,11 @@ class FitBespokeSolver(_FitNode):
     def INPUT_TYPES(cls):
         """As SamplerCustom has them, and how to fit."""
         return {"required": {
-            "model": ("MODEL",), "positive": ("CONDITIONING",), "negative": ("CONDITIONING",),
-            "cfg": ("FLOAT", {"default": 5.0, "min": 0.0, "max": 100.0, "step": 0.1}),
+            "model": ("MODEL", {"tooltip": "as SamplerCustom gets it, with its LoRAs"}),
+            "positive": ("CONDITIONING", {"tooltip": "the prompt, as SamplerCustom gets it"}),
+            "negative": ("CONDITIONING", {"tooltip": "the negative prompt, likewise"}),
+            "cfg": ("FLOAT", {"default": 5.0, "min": 0.0, "max": 100.0, "step": 0.1,
+                              "tooltip": "the guidance that images are to be drawn with"}),
             **_FIT_INPUTS}}
 
     def fit(self, model, positive, negative, cfg, **options):
@@ -150,7 +153,9 @@ class FitBespokeSolverToGuider(_FitNode):
     @classmethod
     def INPUT_TYPES(cls):
         """As SamplerCustomAdvanced has them, and how to fit."""
-        return {"required": {"guider": ("GUIDER",), **_FIT_INPUTS}}
+        return {"required": {
+            "guider": ("GUIDER", {"tooltip": "the guider that SamplerCustomAdvanced gets too"}),
+            **_FIT_INPUTS}}
 
     def fit(self, guider, **options):
         """Runs the node."""

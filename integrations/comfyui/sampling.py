@@ -1,5 +1,7 @@
 """Samplers, as ComfyUI calls them: one runs a solver, one fits a solver instead of sampling."""
 
+import weakref
+
 import comfy.samplers
 import comfy.utils
 import torch
@@ -66,7 +68,7 @@ class LearningComfySampler(comfy.samplers.Sampler):
 
     def __init__(self, steps):
         self.steps = steps
-        self._learning = {}
+        self._learning = {}  # a reference to the model, and what was learnt for it
 
     def sample(self, model_wrap, sigmas, extra_args, callback, noise, latent_image=None,
                denoise_mask=None, disable_pbar=False):
@@ -87,13 +89,17 @@ class LearningComfySampler(comfy.samplers.Sampler):
                         None if callback is None else tell)
 
     def _learning_for(self, model_wrap, model_sampling):
-        patcher = getattr(model_wrap, "model_patcher", None)
-        key = (id(model_wrap.inner_model), getattr(patcher, "patches_uuid", None),
-               getattr(model_wrap, "cfg", None))
-        if key not in self._learning:
-            self._learning[key] = LearningSampler(schedule=path_of(model_sampling).describe(),
-                                                  times=times_of(model_sampling))
-        return self._learning[key]
+        patcher, model = getattr(model_wrap, "model_patcher", None), model_wrap.inner_model
+        key = (id(model), getattr(patcher, "patches_uuid", None), getattr(model_wrap, "cfg", None))
+        # A model that is gone leaves its id to another one, for which nothing was learnt.
+        self._learning = {known: kept for known, kept in self._learning.items()
+                          if kept[0]() is not None}
+        found, learning = self._learning.get(key, (None, None))
+        if found is None or found() is not model:
+            learning = LearningSampler(schedule=path_of(model_sampling).describe(),
+                                       times=times_of(model_sampling))
+            self._learning[key] = _reference(model), learning
+        return learning
 
 
 class GuidedField:
@@ -123,6 +129,14 @@ class GuidedField:
         levels = torch.full((len(x),), level, dtype=x.dtype, device=x.device)
         slope = (given - self._model(given, levels, **self._extra_args).to(x)) / level
         return -slope if self.flow else slope
+
+
+def _reference(model):
+    """What gives the model while it is there, and keeps one that has no weak references."""
+    try:
+        return weakref.ref(model)
+    except TypeError:
+        return lambda: model
 
 
 def _check_start(noise, latent_image, denoise_mask):

@@ -5,7 +5,7 @@ docs/reference/model-card.md describes it."""
 import math
 
 from bespoke import checks
-from bespoke.schedule import PlainSchedule, alpha_sigma, check_schedule
+from bespoke.schedule import PlainSchedule, alpha_sigma, check_schedule, discrete_levels
 
 SCRIPT, PACKAGE = FORMATS = ["torchscript", "aotinductor"]
 PREDICTIONS = ["velocity", "noise", "data", "v", "edm", "score"]
@@ -24,6 +24,12 @@ OPTIONAL = ["format", "name", "weights", "value_range", "conditions", "input_sca
 # a level no schedule needs to pass.
 _LEAST_RATIO, _MOST_RATIO = 0.002, 1000.0
 
+# What the program takes: values of a sound a second, and how far a decoder's latents may be scaled
+# or shifted, since farther off there is a mistake.
+_LEAST_RATE, _MOST_RATE = 100, 1_000_000
+_MOST_SCALE = 1e6
+_GUIDANCE = "guidance w"  # what a sample's own guidance is called among conditions
+
 
 def check_card(fields, other_names=()):
     """The card's fields, checked and in their written form.
@@ -35,10 +41,9 @@ def check_card(fields, other_names=()):
         checks.require(key in known, "card", checks.unknown("key", key, [*known, *other_names]))
     for key in NEEDED:
         checks.require(key in fields, "card", f'key "{key}" is missing')
-    least_axes = 2 if fields.get("layout") == LAYOUTS[1] else 1
     readers = {
         "format": lambda value: checks.choice(value, FORMATS, "format", "format"),
-        "sample_shape": lambda value: checks.shape(value, "sample_shape"),
+        "sample_shape": check_sample_shape,
         "value_range": lambda value: checks.value_range(value, "value_range"),
         "prediction": lambda value: checks.choice(PREDICTION_ALIASES.get(value, value),
                                                   PREDICTIONS, "prediction", "prediction"),
@@ -48,17 +53,68 @@ def check_card(fields, other_names=()):
         "input_scaling": lambda value: checks.choice(value, INPUT_SCALINGS, "input scaling",
                                                      "input_scaling"),
         "clip": check_clip,
-        "extra_channels": lambda value: checks.whole_number(value, "extra_channels", 1),
+        "extra_channels": lambda value: checks.whole_number(value, "extra_channels", 1,
+                                                            checks.LARGEST),
         "layout": lambda value: checks.choice(value, LAYOUTS, "layout", "layout"),
-        "error_mask": lambda value: checks.text(value, "error_mask"),
-        "sample_rate": lambda value: checks.whole_number(value, "sample_rate", 1),
+        "error_mask": lambda value: value,  # by what the rest of the card says
+        "sample_rate": lambda value: checks.whole_number(value, "sample_rate", _LEAST_RATE,
+                                                         _MOST_RATE),
     }
     card = {key: readers[key](value) if key in readers else checks.text(value, key)
             for key, value in fields.items()}
-    checks.require(len(card["sample_shape"]) >= least_axes, "layout",
+    if has_parts(card):
+        _check_parts(card)
+    checks.require(has_parts(card) or card.get("layout") != LAYOUTS[1]
+                   or len(card["sample_shape"]) >= 2, "layout",
                    "is of samples that have channels and at least one other axis")
-    _check_error_mask(card)
+    if "error_mask" in card:
+        _check_error_masks(card)
+    _check_time_with_schedule(card)
     return card
+
+
+def check_sample_shape(given):
+    """The sizes of a sample, or of samples of several tensors those of each part by its name."""
+    if not isinstance(given, dict):
+        return checks.shape(given, "sample_shape")
+    checks.require(given, "sample_shape", 'must have at least one part, e.g. {"nodes": [9, 4]}')
+    for name in given:
+        good = isinstance(name, str) and name and checks.seen(name) and name != "noise"
+        checks.require(good, "sample_shape", f"a part cannot be called {name!r}")
+    shapes = {name: checks.shape(shape, f"sample_shape.{name}") for name, shape in given.items()}
+    checks.require(sum(map(math.prod, shapes.values())) <= checks.LARGEST, "sample_shape",
+                   "is too large")
+    return shapes
+
+
+def has_parts(card):
+    """Whether a sample is several tensors."""
+    return isinstance(card["sample_shape"], dict)
+
+
+def _check_parts(card):
+    told_apart = (card.get("layout") == LAYOUTS[1] or card.get("format") == PACKAGE
+                  or "extra_channels" in card or "sample_rate" in card)
+    checks.require(not told_apart, "sample_shape", "samples of several parts are those of a "
+                   "TorchScript model, without layout, extra_channels, decoder and sample_rate")
+
+
+def _check_time_with_schedule(card):
+    by_sigma = card["time"]["convention"] in ("sigma", "log-sigma")
+    checks.require(not by_sigma or alpha_sigma(card["schedule"], 0)[0] > 0, "time.convention",
+                   "sigma / alpha is infinite at the noise of the schedule "
+                   f'"{card["schedule"]["name"]}"; a network that is given sigma has a schedule '
+                   "with alpha > 0, such as edm or vp")
+    levels, steps = card["time"].get("levels"), discrete_levels(card["schedule"])
+    checks.require(not (levels and steps) or levels == steps, "time.levels",
+                   f"is {levels}, the schedule has {steps} levels")
+
+
+def check_sound(card, shape):
+    """That a card with a sample_rate is of sounds; `shape` is what comes out, decoded or not."""
+    checks.require("sample_rate" not in card or len(shape) <= 2, "sample_rate",
+                   "is for audio, whose samples are [length] or [channels, length], found "
+                   f"{list(shape)}")
 
 
 def check_clip(given):
@@ -76,21 +132,35 @@ def check_clip(given):
     return dict(given)
 
 
-def _check_error_mask(card):
-    mask = card.get("error_mask", "")
-    if not mask or mask.endswith(".safetensors"):
+def _check_error_masks(card):
+    given = card["error_mask"]
+    if not has_parts(card):
+        _check_error_mask(given, "error_mask", card)
+        return
+    checks.require(isinstance(given, dict) and given, "error_mask",
+                   'of samples of several parts is an object, {"PART": "CONDITION"}')
+    for name, mask in given.items():
+        checks.require(name in card["sample_shape"], "error_mask",
+                       f'"{name}" is no part of sample_shape')
+        _check_error_mask(mask, f"error_mask.{name}", card)
+
+
+def _check_error_mask(mask, where, card):
+    if ".safetensors" in checks.text(mask, where):
         return
     name = mask[len("not "):] if mask.startswith("not ") else mask
     tensors = [each["name"] for each in card.get("conditions", []) if "shape" in each]
-    checks.require(name in tensors, "error_mask",
+    checks.require(name in tensors, where,
                    f"must be a condition that is a tensor, or a .safetensors file, found '{mask}'")
 
 
-def returned_shape(card):
-    """What the network returns for a sample: the sizes behind the batch."""
+def returned_shapes(card):
+    """What the network returns for a sample: the sizes behind the batch, of each tensor."""
+    if has_parts(card):
+        return list(card["sample_shape"].values())
     channels, *rest = card["sample_shape"]
     channels += card.get("extra_channels", 0)
-    return [*rest, channels] if card.get("layout") == LAYOUTS[1] else [channels, *rest]
+    return [[*rest, channels] if card.get("layout") == LAYOUTS[1] else [channels, *rest]]
 
 
 def check_time(given):
@@ -133,11 +203,19 @@ def _check_condition(given, where):
     checks.require(card["name"] and "=" not in card["name"], f"{where}.name",
                    "must not be empty or hold '=', which ends it where a condition is given as "
                    "NAME=VALUE")
+    checks.require(checks.seen(card["name"]) and card["name"] == card["name"].strip(" "),
+                   f"{where}.name", "must not begin or end with a blank or hold characters that "
+                   f"are not seen, found {card['name']!r}")
+    checks.require(card["name"] != _GUIDANCE, f"{where}.name",
+                   f'"{_GUIDANCE}" is what a sample\'s guidance is called; choose another name')
     if "classes" in given:
         checks.require("dtype" not in given, where, '"dtype" goes with "shape"')
-        card["classes"] = checks.whole_number(given["classes"], f"{where}.classes", 1)
+        card["classes"] = checks.whole_number(given["classes"], f"{where}.classes", 1,
+                                              checks.LARGEST)
         if "null" in given:
-            card["null"] = checks.whole_number(given["null"], f"{where}.null", 0)
+            card["null"] = checks.whole_number(given["null"], f"{where}.null", 0, checks.LARGEST)
+            checks.require(card["classes"] > 1 or card["null"] != 0, f"{where}.null",
+                           "is the only class; a condition needs one that is not null")
         return card
     card["shape"] = checks.shape(given["shape"], f"{where}.shape")
     card["dtype"] = checks.choice(given.get("dtype", "float32"), ["float32", "int64"], "dtype",
@@ -155,7 +233,12 @@ def check_decoder(given):
     checks.keys(given, [], ["scale", "shift", "sample_shape", "value_range"], "decoder")
     card = {key: checks.number(given[key], f"decoder.{key}") for key in ("scale", "shift")
             if key in given}
-    checks.require(card.get("scale", 1) != 0, "decoder.scale", "must not be 0")
+    scale, shift = abs(card.get("scale", 1.0)), abs(card.get("shift", 0.0))
+    checks.require(1 / _MOST_SCALE <= scale <= _MOST_SCALE, "decoder.scale",
+                   f"must be from {1 / _MOST_SCALE:g} to {_MOST_SCALE:g} in size, found "
+                   f"{card.get('scale')}")
+    checks.require(shift <= _MOST_SCALE, "decoder.shift",
+                   f"must be at most {_MOST_SCALE:g} in size, found {card.get('shift')}")
     if "sample_shape" in given:
         card["sample_shape"] = checks.shape(given["sample_shape"], "decoder.sample_shape")
     if "value_range" in given:

@@ -9,7 +9,7 @@ import sys
 import torch
 
 from bespoke.card import CONVENTIONS, FORMATS, PREDICTIONS
-from bespoke.checks import parse_spec
+from bespoke.checks import parse_spec, unique_keys
 from bespoke.compiling import DEVICES, DTYPES
 from bespoke.exporting import METHODS, ExportError, export_model
 
@@ -145,9 +145,9 @@ def _read_card(path):
     """The keys of a card file, without the hash of weights that are written anew."""
     with open(path, encoding="utf-8") as file:
         try:
-            fields = json.load(file)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"{path}: not a JSON file ({error})") from error
+            fields = json.load(file, object_pairs_hook=unique_keys)
+        except ValueError as error:
+            raise ValueError(f"{path}: a card is one JSON object; {error}") from error
     if not isinstance(fields, dict):
         raise ValueError(f"{path}: must be an object, found {fields!r}")
     return {key: value for key, value in fields.items() if key != "weights_sha256"}

@@ -7,7 +7,7 @@ from typing import Any, Generator, NamedTuple, Optional
 
 import numpy as np
 
-from bespoke.arrays import NumPyArrays
+from bespoke.arrays import NumPyArrays, arrays_of
 from bespoke.clip import Clip
 from bespoke.errors import Error
 from bespoke.plain_core import Affine, data_from, parse_prediction, safe_time
@@ -71,8 +71,14 @@ class Conversation:
             return ended.value
 
 
-def to_numpy(x: Any) -> np.ndarray:
-    """An array of NumPy, PyTorch or JAX in float64."""
+def to_numpy(x: Any, what: str = "noise, and what a model returns,") -> np.ndarray:
+    """An array of NumPy, PyTorch or JAX in float64; `what` names it where it is refused."""
+    arrays_of(x, what)
+    return numbers_of(x)
+
+
+def numbers_of(x: Any) -> np.ndarray:
+    """The same of arrays of any type, such as masks of whole numbers, and of lists."""
     if hasattr(x, "detach"):
         x = x.detach().to("cpu").double().numpy()
     return np.asarray(x, dtype=np.float64)

@@ -7,7 +7,7 @@ from typing import Any, Mapping, Optional, Sequence
 import numpy as np
 
 from bespoke.arrays import Array, Arrays
-from bespoke.data_field import to_numpy
+from bespoke.data_field import numbers_of
 from bespoke.errors import Error
 from bespoke.structure import Structure
 
@@ -60,7 +60,7 @@ def _of_condition(name: str, conditions: Mapping[str, Any]) -> Any:
 
 def _numbers(given: Any, what: str) -> np.ndarray:
     try:
-        values = to_numpy(given)
+        values = numbers_of(given)
     except (TypeError, ValueError):
         raise Error(f"{what} must be an array of zeros and ones, found "
                     f"{type(given).__name__}") from None

@@ -1,8 +1,10 @@
 """Example inputs of a network, made from its card: what exports are traced with and checked on."""
 
+import math
+
 import torch
 
-from bespoke.card import LAYOUTS, input_deviation, network_time
+from bespoke.card import LAYOUTS, has_parts, input_deviation, network_time
 
 
 def random(shape):
@@ -13,21 +15,30 @@ def random(shape):
 def network_inputs(card, times):
     """(x [batch, *sample_shape], time [batch], conditions ...) for a batch of our times.
 
-    As the network is called: with the channels at the end, or without a time, where the card says
-    so.
+    As the network is called: with the channels at the end, without a time, or with an x for each
+    part of a sample, where the card says so.
     """
     batch = len(times)
-    deviations = torch.tensor([input_deviation(card, t) for t in times])
-    x = random([batch, *card["sample_shape"]])
-    x = x * deviations.reshape([batch] + [1] * len(card["sample_shape"]))
-    if card.get("layout") == LAYOUTS[1]:
-        x = x.movedim(1, -1).contiguous()
+    states = _states(card, times)
     conditions = [_condition(each, batch) for each in card.get("conditions", [])]
     if card["time"]["convention"] == "none":
-        return (x, *conditions)
+        return (*states, *conditions)
     dtype = torch.int64 if card["time"].get("integer") else torch.float32
     own_times = torch.tensor([network_time(card, t) for t in times], dtype=dtype)
-    return (x, own_times, *conditions)
+    return (*states, own_times, *conditions)
+
+
+def _states(card, times):
+    """The tensors of a sample that are x at these times."""
+    batch, several = len(times), has_parts(card)
+    shapes = list(card["sample_shape"].values()) if several else [card["sample_shape"]]
+    sizes = [math.prod(shape) for shape in shapes]
+    deviations = torch.tensor([input_deviation(card, t) for t in times])
+    numbers = (random([batch, sum(sizes)]) * deviations[:, None]).split(sizes, 1)
+    states = [part.reshape([batch, *shape]).contiguous() for part, shape in zip(numbers, shapes)]
+    if card.get("layout") == LAYOUTS[1]:
+        return [state.movedim(1, -1).contiguous() for state in states]
+    return states
 
 
 def decoder_inputs(sample_shape, decoder_card, times):

@@ -4,7 +4,6 @@ import copy
 import functools
 import hashlib
 import json
-import os
 import sys
 import tempfile
 import warnings
@@ -15,8 +14,10 @@ import torch
 
 from bespoke import checks, compiling
 from bespoke.adapters import adapt
-from bespoke.card import PACKAGE, SCRIPT, check_card, check_decoder, returned_shape
+from bespoke.card import (PACKAGE, SCRIPT, check_card, check_decoder, check_sound, has_parts,
+                          returned_shapes)
 from bespoke.examples import decoder_inputs, network_inputs
+from bespoke.files import move_into_place
 from bespoke.graph import follow_device, operators
 from bespoke.plain_ops import MISSING_IN_1_13, WITHOUT_DERIVATIVE, plain_operators
 
@@ -86,6 +87,10 @@ def export_model(module, path, *, method="auto", half=False, overwrite=False, st
     target = _check_format(card["format"], module, {"device": device, "dtype": dtype},
                            {"method": method != "auto", "half": half, "strict": strict})
     decoder_module, decoder_card = _split_decoder(decoder)
+    checks.require(not (decoder_module and has_parts(card)), "decoder",
+                   "goes with samples of one tensor, and sample_shape has several parts")
+    check_sound(card, decoder_card.get("sample_shape", [] if decoder_module else
+                                       card["sample_shape"]))
     adapted = adapt(_require_module(module, "module"), adapter, card.get("conditions", []))
     module = _require_module(adapted, "adapter")
     path = Path(path)
@@ -101,14 +106,15 @@ def export_model(module, path, *, method="auto", half=False, overwrite=False, st
         if target:
             export = exporter.write_package(module, ready[0], inputs, card, target)
         else:
-            export = exporter.write(module, ready[0], inputs, returned_shape(card))
+            export = exporter.write(module, ready[0], inputs, returned_shapes(card))
         card = {**card, "weights": files[0].name, "weights_sha256": _sha256(ready[0])}
         if decoder_module is not None:
             card["decoder"] = exporter.write_decoder(decoder_module, decoder_card, ready[1], card)
+            check_sound(card, card["decoder"]["sample_shape"])
         ready[-1].write_text(_card_text(card), encoding="utf-8")
         # The card last: whoever finds it finds what it names.
         for made, final in zip(ready, (*files, path)):
-            os.replace(made, final)
+            move_into_place(made, final)
     exporter.say(f"wrote {path} and {', '.join(file.name for file in files)}")
     return export._replace(card=path, weights=files[0])
 
@@ -117,14 +123,15 @@ class _Batch(NamedTuple):
     """Arguments of a module and what it gives for them before it is exported."""
 
     arguments: tuple
-    output: torch.Tensor
+    outputs: list  # a tensor for each part of a sample
+    parts: int  # how many of the arguments, the first, are a sample
 
     def where(self, sample=None):
         """Words for the batch and the network's own time of one sample, or of all."""
         size = f"batch {len(self.arguments[0])}"
-        if len(self.arguments) == 1:
+        if len(self.arguments) == self.parts:
             return size
-        times = self.arguments[1].tolist()
+        times = self.arguments[self.parts].tolist()
         return f"{size}, time {times if sample is None else times[sample]}"
 
 
@@ -146,18 +153,18 @@ class _Exporter:
         if not self.quiet:
             print(f"bespoke-export: {text}", file=sys.stderr)
 
-    def write(self, module, path, inputs, output_shape):
+    def write(self, module, path, inputs, shapes):
         """Exports `module` to `path`, called with `inputs`; the Export's paths are `path`.
 
-        inputs(times) makes the arguments for a batch of our times; output_shape is without the
-        batch, or None where any shape will do.
+        inputs(times) makes the arguments for a batch of our times; `shapes` are those of its
+        outputs without the batch, None where any will do.
         """
         module, dtype = _prepare(module, self.half)
         inputs = functools.partial(_in_type, inputs, dtype)
         with torch.no_grad(), warnings.catch_warnings():
             # PyTorch 2.9 calls TorchScript deprecated; it is what LibTorch 1.13 to 2 all read.
             warnings.filterwarnings("ignore", ".*torch.jit", DeprecationWarning)
-            batches = [_eager(module, inputs(times), output_shape) for times in _CHECKED_TIMES]
+            batches = [_eager(module, inputs(times), shapes) for times in _CHECKED_TIMES]
             exported, method = self._compile(module, inputs(_TRACED_TIMES))
             bar = self._bar(_TOLERANCE, _HINT)
             difference = _compare(exported, batches, f"the {_DONE[method]} module", bar)
@@ -181,7 +188,7 @@ class _Exporter:
             return tuple(target.put(value) for value in inputs(times))
 
         with torch.no_grad(), compiling.products_of(target):
-            batches = [_eager(module, placed(times), returned_shape(card))
+            batches = [_eager(module, placed(times), returned_shapes(card))
                        for times in _CHECKED_TIMES]
             try:
                 compiling.write_package(module, placed(tuned), path, names, target)
@@ -197,7 +204,7 @@ class _Exporter:
         """Exports the decoder of `model_card`'s samples to `path`; returns its card."""
         inputs = functools.partial(decoder_inputs, model_card["sample_shape"], card)
         shape = card.get("sample_shape")
-        self.write(module, path, inputs, shape)
+        self.write(module, path, inputs, [shape])
         if shape is None:
             with torch.no_grad():
                 decoded = torch.jit.load(str(path), map_location="cpu").float()(*inputs([0.5]))
@@ -350,57 +357,74 @@ def _in_type(inputs, dtype, times):
                  for value in inputs(times))
 
 
-def _eager(module, arguments, output_shape):
-    """The _Batch of `arguments`, with the module's output checked."""
-    where = f"{type(module).__name__} at {_Batch(arguments, None).where()}"
+def _eager(module, arguments, shapes):
+    """The _Batch of `arguments`, with the module's outputs checked."""
+    where = f"{type(module).__name__} at {_Batch(arguments, [], len(shapes)).where()}"
     before = [argument.clone() for argument in arguments]
     try:
-        output = module(*arguments)
+        outputs = _parts(module(*arguments), len(shapes))
     except Exception as error:
         raise ExportError(f"{where} fails when it is called as the card says: "
                           f"{_brief(error)}") from error
-    if not isinstance(output, torch.Tensor):
-        raise ExportError(f"{where} returns {type(output).__name__} instead of a tensor; an "
-                          "adapter can take the tensor out of it")
-    batch, shape = len(arguments[0]), list(output.shape)
-    wanted = [batch, *(shape[1:] if output_shape is None else output_shape)]
-    if shape != wanted:
-        raise ExportError(f"{where} returns shape {shape} where {wanted} is needed")
-    if not torch.isfinite(output).all():
-        raise ExportError(f"{where} returns values that are not finite")
+    if isinstance(outputs, str):
+        raise ExportError(f"{where} returns {outputs}")
+    for output, shape in zip(outputs, shapes):
+        found = list(output.shape)
+        wanted = [len(arguments[0]), *(found[1:] if shape is None else shape)]
+        if found != wanted:
+            raise ExportError(f"{where} returns shape {found} where {wanted} is needed")
+        if not torch.isfinite(output).all():
+            raise ExportError(f"{where} returns values that are not finite")
     if not all(map(torch.equal, before, arguments)):
         raise ExportError(f"{where} changes its inputs, which are the solver's; copy them first")
-    return _Batch(arguments, output.float())
+    return _Batch(arguments, [output.float() for output in outputs], len(shapes))
+
+
+def _parts(returned, count):
+    """The tensors that a module returned, or words for what else it returned."""
+    if count == 1 and isinstance(returned, torch.Tensor):
+        return [returned]
+    if count == 1:
+        return (f"{type(returned).__name__} instead of a tensor; an adapter can take the tensor "
+                "out of it")
+    tensors = list(returned) if isinstance(returned, (tuple, list)) else []
+    if len(tensors) == count and all(isinstance(one, torch.Tensor) for one in tensors):
+        return tensors
+    return (f"{type(returned).__name__} instead of a tuple of {count} tensors, one for each part "
+            "of sample_shape")
 
 
 def _compare(exported, batches, what, bar):
     """The largest difference to the eager outputs, relative to the largest of each batch."""
     worst = 0.0
     for batch in batches:
-        output = _call(exported, batch, what, bar.hint)
-        scale = max(batch.output.abs().max().item(), 1e-30)
-        differences = (output.float() - batch.output).abs().flatten(1).amax(1) / scale
-        sample = int(differences.nan_to_num(float("inf")).argmax())
-        difference = differences[sample].item()
-        if not difference <= bar.tolerance:
-            raise ExportError(
-                f"{what} differs from the eager one at {batch.where(sample)} by {difference:.2g} "
-                f"of its largest output, {bar.tolerance:g} is allowed; {bar.hint}")
-        worst = max(worst, difference)
+        for output, expected in zip(_call(exported, batch, what, bar.hint), batch.outputs):
+            scale = max(expected.abs().max().item(), 1e-30)
+            differences = (output.float() - expected).abs().flatten(1).amax(1) / scale
+            sample = int(differences.nan_to_num(float("inf")).argmax())
+            difference = differences[sample].item()
+            if not difference <= bar.tolerance:
+                raise ExportError(
+                    f"{what} differs from the eager one at {batch.where(sample)} by "
+                    f"{difference:.2g} of its largest output, {bar.tolerance:g} is allowed; "
+                    f"{bar.hint}")
+            worst = max(worst, difference)
     return worst
 
 
 def _call(exported, batch, what, hint):
-    """The exported module's output for the batch, of the eager one's shape."""
+    """The exported module's outputs for the batch, of the eager one's shapes."""
     try:
-        output = exported(*batch.arguments)
+        outputs = _parts(exported(*batch.arguments), batch.parts)
     except Exception as error:
         raise ExportError(f"{what} fails at {batch.where()}: {_brief(error)}; {hint}") from error
-    found = list(output.shape) if isinstance(output, torch.Tensor) else type(output).__name__
-    if found != list(batch.output.shape):
-        raise ExportError(f"{what} returns {found} at {batch.where()} where the eager one returns "
-                          f"{list(batch.output.shape)}; {hint}")
-    return output
+    if isinstance(outputs, str):
+        raise ExportError(f"{what} returns at {batch.where()} {outputs}; {hint}")
+    for output, expected in zip(outputs, batch.outputs):
+        if output.shape != expected.shape:
+            raise ExportError(f"{what} returns {list(output.shape)} at {batch.where()} where the "
+                              f"eager one returns {list(expected.shape)}; {hint}")
+    return outputs
 
 
 def _save(exported, path, half, dtype):

@@ -53,11 +53,12 @@ def sample_bespoke(model: Callable[..., Array], x: Array, sigmas: Any,
     with arrays.no_grad():
         for i, sigma in enumerate(lowered.sigmas[:-1]):
             each = arrays.numbers([sigma] * int(x.shape[0]), start)
-            given = arrays.cast(state, x)
-            denoised = model(given, arrays.cast(each, x), **(extra_args or {}))
+            # Copies: a cast may be the state itself, and a denoiser may write into what it gets.
+            denoised = model(arrays.copy(arrays.cast(state, x)), arrays.cast(each, x),
+                             **(extra_args or {}))
             if callback is not None:
-                callback({"x": given, "i": i, "sigma": sigma, "sigma_hat": sigma,
-                          "denoised": denoised})
+                callback({"x": arrays.copy(arrays.cast(state, x)), "i": i, "sigma": sigma,
+                          "sigma_hat": sigma, "denoised": denoised})
             data = arrays.cast(denoised, state)
             if solver.clip is not None:
                 data = solver.clip.on(arrays, data)
@@ -105,7 +106,7 @@ class LearningSampler:
         first, steps = _whole_way(sigmas, x)
         key, learner = self._learner_for(x, first, steps, extra)
         path = learner.schedule
-        noise = to_numpy(x) / (first / path.source_std)
+        noise = to_numpy(x, "x") / (first / path.source_std)
         if not learner.wants_more:
             return self._run(learner.sample(steps, noise), path, model, x, extra, callback)
         self._say(lesson_line(learner, len(learner.times())))
@@ -147,7 +148,7 @@ class LearningSampler:
                 if callback is not None:
                     callback({"x": given, "i": step, "sigma": sigma / scale,
                               "sigma_hat": sigma / scale, "denoised": denoised})
-                talk.tell(to_numpy(denoised))
+                talk.tell(to_numpy(denoised, "what the denoiser returns"))
                 step += 1
         assert talk.samples is not None
         return like(talk.samples, x)
@@ -171,7 +172,7 @@ def _whole_way(sigmas: Any, x: Array) -> Tuple[float, int]:
         raise Error("a solver is learnt for the whole way from noise to data: sigmas must be at "
                     f"least three and end with 0, found {len(values)} that end with "
                     f"{values[-1] if values else 'nothing'}")
-    spread = float(to_numpy(x).std())
+    spread = float(to_numpy(x, "x").std())
     if not 0.7 < spread / values[0] < 1.4:
         raise Error(f"x has the deviation {spread:.4g} and the first sigma is {values[0]:.4g}: a "
                     "solver is learnt and run from noise alone, not from an image")

@@ -9,17 +9,17 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import os
 import re
-import tempfile
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
 from bespoke.card import PREDICTION_ALIASES, PREDICTIONS
+from bespoke.checks import unique_keys
 from bespoke.clip import Clip
 from bespoke.errors import Error
+from bespoke.files import write_text
 from bespoke.schedule import DEFAULTS, PlainSchedule as Schedule, Point
 
 FORMAT, VERSION = "bespoke-solver", 2
@@ -332,7 +332,7 @@ class SolverFile:
     def parse(text: str, source: str) -> "SolverFile":
         """The same from its text."""
         try:
-            document = json.loads(text, object_pairs_hook=_unique_keys)
+            document = json.loads(text, object_pairs_hook=unique_keys)
         except ValueError as error:
             raise Error(f"{source}: a solver file is one JSON object; {error}") from None
         try:
@@ -413,15 +413,6 @@ class SolverFile:
                 "solvers": solvers, "provenance": self._common}
 
 
-def _unique_keys(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
-    found: Dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise ValueError(f'the key "{key}" is there twice')
-        found[key] = value
-    return found
-
-
 def _read_document(document: Any) -> SolverFile:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise Error(f'not a solver file: "format" must be "{FORMAT}"')
@@ -493,27 +484,6 @@ def _read_solver(entry: Dict[str, Any]) -> NsSolver:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def write_text(path: str, text: str) -> None:
-    """Writes a file whole or not at all."""
-    folder = os.path.dirname(os.path.abspath(path))
-    try:
-        handle, scratch = tempfile.mkstemp(dir=folder, prefix=os.path.basename(path) + ".")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            mask = os.umask(0)
-            os.umask(mask)
-            os.chmod(scratch, 0o666 & ~mask)
-            os.replace(scratch, path)
-        except BaseException:
-            os.unlink(scratch)
-            raise
-    except OSError as error:
-        raise Error(f"cannot write {path}: {error}") from None
 
 
 # Lowering
@@ -597,6 +567,8 @@ def _rewritten(solver: NsSolver, places: List[Tuple[float, Affine]]
 
 def normal_noise(seed: int, first: int, count: int, size: int) -> np.ndarray:
     """Standard normal numbers [count, size] that the seed and a sample's number decide."""
+    if seed < 0 or first < 0:
+        raise Error(f"seed and first must not be negative, found {seed} and {first}")
     pairs = (size + 1) // 2
     samples = np.arange(first, first + count, dtype=np.uint64)[:, None]
     blocks = np.arange(pairs, dtype=np.uint64)[None, :]
@@ -629,8 +601,11 @@ def schedules() -> List[Tuple[str, str, Dict[str, float]]]:
 # What only the compiled module has, and for what.
 _COMPILED = {
     "distill": "finding solvers", "DistillOptions": "finding solvers",
-    "DormandPrince": "the adaptive reference", "dense_place": "the adaptive reference",
-    "STAGES": "the adaptive reference", "usual_tolerance": "finding solvers",
+    "plan_calls": "finding solvers", "plain_features": "finding solvers",
+    "measure": "finding solvers", "usual_tolerance": "finding solvers",
+    "Field": "finding and comparing solvers", "Samples": "finding and comparing solvers",
+    "Trajectories": "finding and comparing solvers",
+    "best_of_catalogue": "the catalogue of solvers",
     "named_solver": "the catalogue of solvers", "catalogue": "the catalogue of solvers",
     "grids": "the catalogue of grids", "import_solvers": "importing solvers",
     "read_imported": "importing solvers", "c_header": "exporting solvers",

@@ -54,6 +54,12 @@ def alpha_sigma(schedule, t):
     return here.alpha, here.sigma
 
 
+def discrete_levels(schedule: Dict[str, Any]) -> int:
+    """How many noise levels a checked schedule has; 0 where they are not discrete."""
+    p = {**DEFAULTS.get(schedule["name"], {}), **schedule}
+    return len(p["alphas_cumprod"]) if "alphas_cumprod" in p else int(p.get("steps", 0))
+
+
 def path_of(schedule: Dict[str, Any]) -> Any:
     """The path (paths.py) of a checked schedule."""
     p = {**DEFAULTS.get(schedule["name"], {}), **_PART, **schedule}

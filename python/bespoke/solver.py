@@ -6,6 +6,7 @@ import os
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Union
 
 from bespoke import _core
+from bespoke.checks import whole_number
 from bespoke.clip import Clip, ClipLike
 from bespoke.errors import Error
 from bespoke.field import (Callback, Field, GuidanceLike, ScheduleLike, guidance_of, schedule_of)
@@ -18,6 +19,7 @@ PathLike = Union[str, "os.PathLike[str]"]
 # Machine epsilons of what networks compute in.
 PRECISIONS = {"float64": 2.0 ** -52, "float32": 2.0 ** -23, "float16": 2.0 ** -10,
               "bfloat16": 2.0 ** -7}
+_MOST_EVALUATIONS = 10000  # of a solver
 
 
 class ScheduleEntry(NamedTuple):
@@ -95,7 +97,7 @@ class Solver:
     @classmethod
     def load(cls, path: PathLike, nfe: Optional[int] = None) -> "Solver":
         """Reads and checks a *.solver.json: its solver of `nfe` evaluations, or the only one."""
-        return cls(_core.SolverFile.read(os.fspath(path)).only(nfe or 0))
+        return cls(_core.SolverFile.read(os.fspath(path)).only(_asked(nfe)))
 
     @classmethod
     def load_all(cls, path: PathLike) -> List["Solver"]:
@@ -106,13 +108,17 @@ class Solver:
     @classmethod
     def parse(cls, text: str, nfe: Optional[int] = None) -> "Solver":
         """Reads and checks the text of a *.solver.json, as load does a file."""
-        return cls(_core.SolverFile.parse(text, "the text").only(nfe or 0))
+        return cls(_core.SolverFile.parse(text, "the text").only(_asked(nfe)))
 
     @classmethod
     def named(cls, name: str, nfe: int = 8, *, schedule: ScheduleLike = "fm-ot",
               prediction: str = "velocity", clip: ClipLike = None) -> "Solver":
         """A solver of the catalogue by its name, NAME[/GRID][@SCHEDULE], such as "dpm++2m/karras"."""
-        return cls(_clipped(_core.named_solver(name, nfe, schedule_of(schedule), prediction,
+        if not isinstance(name, str):
+            raise Error("name must be that of a solver of the catalogue, such as dpm++2m/karras, "
+                        f"found {name!r}")
+        count = whole_number(nfe, "nfe", 1, _MOST_EVALUATIONS)
+        return cls(_clipped(_core.named_solver(name, count, schedule_of(schedule), prediction,
                                                guidance_of(0.0)), clip))
 
     @classmethod
@@ -171,7 +177,7 @@ class Solver:
     @classmethod
     def imported(cls, path: PathLike, nfe: Optional[int] = None) -> "Solver":
         """Reads a file that describes a third-party solver, as `bespoke import` reads it."""
-        return cls(_core.read_imported(os.fspath(path)).only(nfe or 0))
+        return cls(_core.read_imported(os.fspath(path)).only(_asked(nfe)))
 
     @classmethod
     def _imported(cls, name: str, schedule: ScheduleLike, prediction: str,
@@ -326,6 +332,11 @@ class Solver:
 def _clipped(file: "_core.SolverFile", clip: ClipLike) -> "_core.SolverFile":
     found = Clip.of(clip)
     return file if found is None else file.with_clip(found.describe())
+
+
+def _asked(nfe: Optional[int]) -> int:
+    """The number of evaluations to take from a file, 0 for its only solver."""
+    return 0 if nfe is None else whole_number(nfe, "nfe", 0, _MOST_EVALUATIONS)
 
 
 def _epsilon(precision: str) -> float:

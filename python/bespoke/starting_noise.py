@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Sequence, Union
+from typing import Any, Iterable, Mapping, Sequence, Union
 
 import numpy as np
 
 from bespoke import _core
+from bespoke.checks import whole_number
+from bespoke.errors import Error
 from bespoke.field import ScheduleLike, schedule_of
 from bespoke.structure import Structure
 
@@ -22,6 +24,9 @@ def noise(shape: Union[Sequence[int], Mapping[str, Sequence[int]]], seed: int = 
     if isinstance(shape, Mapping):
         structure, whole = Structure.of_shapes(shape)
         return structure.split(noise(whole, seed, first, schedule))
-    count, *rest = [int(size) for size in shape]
+    if not isinstance(shape, Iterable) or isinstance(shape, str) or not (given := list(shape)):
+        raise Error(f"shape must be a list of sizes, the count first, found {shape!r}")
+    count, *rest = [whole_number(size, f"shape[{i}]", 0) for i, size in enumerate(given)]
+    seed, first = whole_number(seed, "seed", 0), whole_number(first, "first", 0)
     values = _core.normal_noise(seed, first, count, int(np.prod(rest, dtype=np.int64)))
     return (values * schedule_of(schedule).source_std).reshape((count, *rest)).astype(np.float32)

@@ -1,6 +1,7 @@
 """Tests of the ComfyUI nodes, with ComfyUI's own model_sampling where it can be imported."""
 
 import asyncio
+import gc
 import importlib.util
 import json
 import shutil
@@ -65,6 +66,7 @@ def pack():
 
 NODES = pack()
 PATHS = sys.modules["custom_nodes_bespoke.paths"]
+SAMPLING = sys.modules["custom_nodes_bespoke.sampling"]
 
 
 def sampling(time, prediction, *arguments):
@@ -253,6 +255,34 @@ class Nodes(unittest.TestCase):
             drawn(patcher, sampler, sigmas, noise, latent=torch.ones(1, *SIZE))
         with self.assertRaisesRegex(Error, "take the SIGMAS of this node"):
             drawn(patcher, sampler, sigmas[2:], noise)
+
+    def test_what_was_learnt_goes_with_its_model(self):
+        class Slotted:
+            __slots__ = ()
+
+        def learning(sampler, model):
+            wrap = types.SimpleNamespace(inner_model=model, cfg=2.0)
+            return sampler._learning_for(wrap, flow().get_model_object("model_sampling"))
+        # As where a model that is gone leaves its place in memory to the next one.
+        with unittest.mock.patch.object(SAMPLING, "id", lambda model: 7, create=True):
+            sampler = SAMPLING.LearningComfySampler(6)
+            first, second = flow().model, flow().model
+            of_first = learning(sampler, first)
+            self.assertIs(learning(sampler, first), of_first)
+            self.assertIsNot(learning(sampler, second), of_first)
+            slotted = Slotted()
+            self.assertIs(learning(sampler, slotted), learning(sampler, slotted))
+        sampler = SAMPLING.LearningComfySampler(6)
+        learning(sampler, first)
+        del first
+        gc.collect()
+        of_second = learning(sampler, second)
+        self.assertEqual([kept[1] for kept in sampler._learning.values()], [of_second])
+
+    def test_every_input_has_a_tooltip(self):
+        for name, node in NODES.nodes.NODE_CLASS_MAPPINGS.items():
+            for key, given in node.INPUT_TYPES()["required"].items():
+                self.assertTrue(len(given) == 2 and given[1].get("tooltip"), f"{name}: {key}")
 
     def test_no_input_is_drawn_anew_after_each_queue(self):
         for node in NODES.nodes.NODE_CLASS_MAPPINGS.values():

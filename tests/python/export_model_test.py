@@ -230,6 +230,80 @@ class Folder(unittest.TestCase):
         self.assert_nothing_written()
 
 
+class Graph(nn.Module):
+    """Samples of nodes [3, 2] and edges [3, 3, 1], with which nodes are there, and a class."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(2, 2)
+
+    def forward(self, nodes, edges, time, there, y):
+        near = edges.squeeze(-1) @ nodes * there[:, :, None]
+        return self.layer(near) + y[:, None, None], edges * time[:, None, None, None]
+
+
+class Parts(Folder):
+    GRAPH = {"sample_shape": {"nodes": [3, 2], "edges": [3, 3, 1]},
+             "conditions": [{"name": "there", "shape": [3]}, {"name": "y", "classes": 3}],
+             "error_mask": {"nodes": "there"}}
+
+    def test_a_sample_may_be_several_tensors(self):
+        arguments = [torch.randn(4, 3, 2), torch.randn(4, 3, 3, 1), torch.rand(4),
+                     torch.ones(4, 3), torch.arange(4) % 3]
+        for method in ("script", "trace"):
+            module = Graph()
+            export = self.export(module, method=method, overwrite=True, **self.GRAPH)
+            found = torch.jit.load(str(export.weights))(*arguments)
+            for output, expected in zip(found, module(*arguments)):
+                torch.testing.assert_close(output, expected)
+        card = self.card()
+        self.assertEqual(list(card["sample_shape"].items()),
+                         [("nodes", [3, 2]), ("edges", [3, 3, 1])])
+        self.assertEqual(card["error_mask"], {"nodes": "there"})
+
+    def test_every_part_is_checked(self):
+        def refused(change, *parts, **options):
+            class Changed(nn.Module):
+                def forward(self, nodes, edges, time, there, y):
+                    return change(nodes, edges, time)
+            self.assert_refused(Changed(), *parts, **{**self.GRAPH, "method": "trace", **options})
+        refused(lambda nodes, edges, time: nodes, "Tensor instead of a tuple of 2 tensors")
+        refused(lambda nodes, edges, time: (nodes,), "tuple instead of a tuple of 2 tensors")
+        refused(lambda nodes, edges, time: (edges, nodes), "[1, 3, 3, 1] where [1, 3, 2]")
+        refused(lambda nodes, edges, time: (nodes, edges[:, :2]), "[1, 2, 3, 1] where [1, 3, 3, 1]")
+        refused(lambda nodes, edges, time: (nodes, edges / 0), "not finite")
+        refused(lambda nodes, edges, time: (nodes, edges.mul_(2)), "changes its inputs")
+        refused(lambda nodes, edges, time: (nodes, edges * (2 if time[0] > 0.5 else 1)),
+                "the traced module differs", "batch 1, time 0.6")
+        refused(lambda nodes, edges, time: [nodes][0].sum(5), "time [0.0] fails when it is called")
+
+    def test_cards_of_parts_are_checked(self):
+        def check(expected, **changes):
+            with self.assertRaises(ValueError) as caught:
+                check_card({**FLOW, **self.GRAPH, **changes})
+            self.assertIn(expected, str(caught.exception))
+        check_card({**FLOW, **self.GRAPH})
+        check_card({**FLOW, **self.GRAPH, "layout": "channels-first",
+                    "error_mask": {"edges": "edges.safetensors", "nodes": "not there"}})
+        check("sample_shape: must have at least one part", sample_shape={}, error_mask="there")
+        for name in ("", "noise", "a\nb"):
+            check("sample_shape: a part cannot be called", sample_shape={name: [3]})
+        check("sample_shape.nodes[0]: is 0", sample_shape={"nodes": [0]})
+        check("sample_shape: is too large", sample_shape={"nodes": [2 ** 39], "more": [2 ** 39, 2]})
+        for mask in ("there", {}, ["there"]):
+            check("error_mask: of samples of several parts is an object", error_mask=mask)
+        check('error_mask: "node" is no part', error_mask={"node": "there"})
+        check("error_mask.edges: must be a condition", error_mask={"edges": "y"})
+        for key, value in (("layout", "channels-last"), ("extra_channels", 2),
+                           ("sample_rate", 8000), ("format", "aotinductor")):
+            check("samples of several parts are those of a TorchScript model", **{key: value})
+        with self.assertRaisesRegex(ValueError, "decoder: goes with samples of one tensor"):
+            self.export(Plain(), decoder=nn.Linear(6, 6), **self.GRAPH)
+        self.assert_nothing_written()
+        with self.assertRaisesRegex(ValueError, "error_mask: must be a text"):
+            check_card({**FLOW, "error_mask": {"nodes": "there"}})
+
+
 class Exporting(Folder):
     def test_a_scripted_module_gives_the_eager_outputs(self):
         module = Plain()
@@ -315,6 +389,20 @@ class Exporting(Folder):
             with self.assertRaisesRegex(ValueError, "error_mask"):
                 check_card({**FLOW, "conditions": known, "error_mask": mask})
 
+    def test_files_that_are_replaced_keep_their_modes_and_links(self):
+        behind = self.folder / "behind.json"
+        behind.write_text("{}")
+        behind.chmod(0o600)
+        self.path.symlink_to("behind.json")
+        weights = self.folder / "model.pt"
+        weights.write_text("")
+        weights.chmod(0o640)
+        self.export(Plain(), overwrite=True)
+        self.assertTrue(self.path.is_symlink())
+        self.assertEqual(json.loads(behind.read_text())["weights"], "model.pt")
+        self.assertEqual([path.stat().st_mode & 0o777 for path in (behind, weights)],
+                         [0o600, 0o640])
+
     def test_half_weights_are_stored_and_checked_in_half(self):
         export = self.export(Plain(), half=True)
         stored = torch.jit.load(str(export.weights))
@@ -397,7 +485,9 @@ class Times(unittest.TestCase):
             self.assertAlmostEqual(network_time(card, 1.0), data)
 
     def test_infinite_noise_is_kept_finite(self):
-        card = check_card({**FLOW, "time": "sigma"})
+        with self.assertRaisesRegex(ValueError, "time.convention: sigma / alpha is infinite"):
+            check_card({**FLOW, "time": "sigma"})
+        card = {**FLOW, "schedule": {"name": "fm-ot"}, "time": {"convention": "sigma"}}
         self.assertEqual(network_time(card, 0.0), 1000)
         self.assertAlmostEqual(network_time(card, 0.2), 4)
 
@@ -470,11 +560,23 @@ class Errors(Folder):
                           conditions=[{"name": "y", "shape": [3], "null": "none"}])
         self.assert_error("input_scaling", input_scaling="sometimes")
         self.assert_error("sample_rate: must be a whole number", sample_rate=44100.5)
+        for rate in (1, 99, 1000001):
+            self.assert_error(f"sample_rate: is {rate}, it must be from 100 to 1000000",
+                              sample_rate=rate)
+        self.assert_error("sample_rate: is for audio", sample_rate=8000, sample_shape=[3, 2, 6])
+        for name in ("y ", " y", "y\n", "a\u202eb", "guidance w"):
+            self.assert_error("conditions[0].name", conditions=[{"name": name, "classes": 3}])
+        self.assert_error("is the only class", conditions=[{"name": "y", "classes": 1, "null": 0}])
+        self.assert_error("time.levels: is 100, the schedule has 1000 levels",
+                          schedule="ddpm-linear", time="index:levels=100")
         self.assert_error("weights: is a file name", weights="../model.pt")
         self.assert_error("method", method="compile")
         self.assert_error("adapter", adapter="keras")
-        self.assert_error("decoder.scale: must not be 0",
-                          decoder={"module": nn.Linear(6, 6), "scale": 0})
+        for scale in (0, 9e18, -1e-7):
+            self.assert_error("decoder.scale: must be from 1e-06 to 1e+06 in size",
+                              decoder={"module": nn.Linear(6, 6), "scale": scale})
+        self.assert_error("decoder.shift: must be at most 1e+06 in size",
+                          decoder={"module": nn.Linear(6, 6), "shift": -2e6})
         self.assert_error("decoder: must be a torch.nn.Module", decoder=3)
 
     def test_only_modules_are_exported(self):
@@ -809,6 +911,25 @@ class Command(Folder):
         self.assertEqual(code, 0, said)
         self.assertEqual(self.card()["schedule"], {"name": "cosine"})
 
+    def test_a_card_with_a_key_twice_is_refused(self):
+        written = self.folder / "card.json"
+        for text in ('{"prediction": "noise", "prediction": "velocity"}',
+                     '{"time": {"convention": "sigma", "scale": 2, "scale": 3}}', "[", "\xff"):
+            written.write_text(text, encoding="latin-1")
+            code, said = self.run_command(self.MODEL, *self.FLAGS, "--card", str(written))
+            self.assertEqual(code, 3, said)
+            self.assertIn(f"{written}: a card is one JSON object; ", said)
+            self.assertNotIn("Traceback", said)
+            if text.startswith("{"):
+                self.assertIn(" is there twice", said)
+
+    def test_a_decoder_of_pictures_has_no_sample_rate(self):
+        decoder = nn.Sequential(nn.Linear(6, 12), nn.Unflatten(1, (1, 3, 4)))
+        with self.assertRaisesRegex(ValueError, r"sample_rate: is for audio.*found \[1, 3, 4\]"):
+            export_model(build_plain(), self.path, quiet=True, **FLOW, sample_rate=8000,
+                         decoder=decoder)
+        self.assert_nothing_written()
+
     def test_a_format_wins_over_the_card_and_its_file_name(self):
         self.assertEqual(self.run_command(self.MODEL, *self.FLAGS)[0], 0)
         written = self.path.rename(self.folder / "card.json")
@@ -900,6 +1021,21 @@ class WithTheBinary(Folder):
 
     def test_bespoke_samples_half_weights_and_traces(self):
         self.assert_same_samples(lambda t: t, half=True, method="trace")
+
+    def test_bespoke_samples_what_python_exported_in_parts(self):
+        class Two(nn.Module):
+            def forward(self, nodes, edges, t):
+                return -nodes * t[:, None], 0.5 * edges + nodes[:, None, :]
+
+        def joined(x, t):
+            nodes, edges = Two()(x[:, :2], x[:, 2:].reshape(-1, 3, 2), t)
+            return torch.cat([nodes, edges.flatten(1)], 1)
+        self.export(Two(), sample_shape={"nodes": [2], "edges": [3, 2]})
+        tensors = self.samples()
+        expected = midpoint(joined, tensors["noise"], 4)
+        torch.testing.assert_close(tensors["nodes"], expected[:, :2], rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(tensors["edges"].flatten(1), expected[:, 2:], rtol=1e-5,
+                                   atol=1e-5)
 
     def test_bespoke_samples_and_distils_what_python_compiled(self):
         module = Gaussian(*self.GAUSSIAN)

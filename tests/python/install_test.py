@@ -73,6 +73,41 @@ class Install(unittest.TestCase):
             self.assertEqual(shape, "(8, 4)")
             self.assertIn("finding solvers needs the compiled module", refusal)
 
+    def built_with(self, cmake, **variables):
+        """What building a wheel says and gives where `cmake` is this script."""
+        with tempfile.TemporaryDirectory() as scratch:
+            stub = Path(scratch) / "programs" / "cmake"
+            stub.parent.mkdir()
+            stub.write_text(cmake)
+            stub.chmod(0o755)
+            environment = {**os.environ, **variables,
+                           "PATH": f"{stub.parent}{os.pathsep}{os.environ['PATH']}"}
+            run = subprocess.run([sys.executable, "setup.py", "build", "--build-base",
+                                  str(Path(scratch) / "build")], cwd=PACKAGE, env=environment,
+                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            made = [path.name for path in Path(scratch, "build").rglob("*")]
+        return run, made
+
+    def test_where_cmake_cannot_build_the_module_the_rest_is_installed(self):
+        no_compiler = "#!/bin/sh\necho no compiler; exit 1\n"
+        no_sources = "#!/bin/sh\ntest \"$1\" != --build\n"
+        nothing = "#!/bin/sh\nexit 0\n"
+        for cmake, why in ((no_compiler, "cmake could not configure it, as it says above"),
+                           (no_sources, "cmake could not build it, as it says above"),
+                           (nothing, "cmake made no module in ")):
+            run, made = self.built_with(cmake, BESPOKE_COMPILED="")
+            self.assertEqual(run.returncode, 0, run.stdout)
+            self.assertIn("plain_core.py", made)
+            self.assertFalse([name for name in made if name.endswith((".so", ".pyd"))])
+            said = [line for line in run.stdout.splitlines() if line.startswith("bespoke-solvers")]
+            self.assertEqual(len(said), 1, run.stdout)
+            self.assertIn(f"without its compiled module, which cannot be built here ({why}", said[0])
+            self.assertNotIn("Traceback", run.stdout)
+            run, _ = self.built_with(cmake, BESPOKE_COMPILED="1")
+            self.assertNotEqual(run.returncode, 0, run.stdout)
+            self.assertIn(why, run.stdout)
+            self.assertNotIn("Traceback", run.stdout)
+
     def test_into_a_clean_environment(self):
         with tempfile.TemporaryDirectory() as scratch:
             folder = Path(scratch) / "environment"
@@ -80,7 +115,8 @@ class Install(unittest.TestCase):
                            check=True)
             # The extra is satisfied by a PyTorch that calls itself a pre-release, as Debian's does.
             wanted = str(PACKAGE) if torch is None else f"{PACKAGE}[torch]"
-            self.run_in(folder, "pip", "install", "--no-index", "--no-build-isolation", wanted)
+            self.run_in(folder, "pip", "install", "--no-index", "--no-build-isolation", wanted,
+                        BESPOKE_COMPILED="1")
             self.assertEqual(self.run_in(folder, "python", "-c", USE).split(), ["2", "False"])
             if torch is not None:
                 self.assertIn("usage", self.run_in(folder, "bespoke-export", "--help"))

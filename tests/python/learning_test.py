@@ -308,6 +308,20 @@ class Learning(unittest.TestCase):
         sampler(normal(1, 1), steps=20)
         self.assertEqual(said[-1], "20 steps are not learnt; taking 6")
 
+    def test_what_an_array_would_lose_is_refused_as_by_a_fit(self):
+        noise = normal(2, 4)
+        masked = np.ma.masked_array(noise, noise > 1)
+        for given in (masked, noise.astype(np.longdouble), noise.astype(int), noise.tolist()):
+            with self.assertRaisesRegex(Error, "in float64 or narrower, without a mask, found "):
+                Sampler(two_gaussians, say=False)(given)
+            with self.assertRaisesRegex(Error, "without a mask, found |field returned list"):
+                Sampler(lambda t, x: given, say=False)(noise)
+            with self.assertRaisesRegex(Error, "^x must be an array of NumPy"):
+                LearningSampler(say=False)(lambda x, sigma: x, given, [1.0, 0.5, 0.0])
+        if torch is not None:
+            with self.assertRaisesRegex(Error, "found Tensor of torch.int64"):
+                Sampler(two_gaussians, say=False)(torch.ones(4, 8, dtype=torch.int64))
+
     @unittest.skipIf(torch is None, "PyTorch is not installed")
     def test_tensors_give_tensors(self):
         sampler = Sampler(two_gaussians, steps=4, samples=1, say=False)

@@ -25,7 +25,7 @@ except ImportError as error:
     sys.exit(77)
 
 import bespoke
-from bespoke import Error, Schedule, Solver
+from bespoke import Error, Schedule, Solver, plain_core
 from bespoke import progress as progress_module
 from bespoke.field import Field
 from mixtures import Counted, Mixture, two_gaussians
@@ -76,6 +76,16 @@ def exact(mixture, schedule, noise, times, steps=300):
     return states
 
 
+class Names(unittest.TestCase):
+    def test_the_package_shows_its_public_names_alone(self):
+        import bespoke.k_diffusion  # noqa: F401, a module that is imported must not show
+        found = dir(bespoke)
+        self.assertEqual(found, sorted([*bespoke.__all__, "__version__"]))
+        self.assertEqual([name for name in found if name.startswith("_")], ["__version__"])
+        with self.assertRaisesRegex(AttributeError, "has no attribute 'import_solver'"):
+            bespoke.import_solver
+
+
 class Schedules(unittest.TestCase):
     def test_closed_forms(self):
         for t in (0.0, 0.3, 1.0):
@@ -112,7 +122,7 @@ class Schedules(unittest.TestCase):
         for value in (math.nan, math.inf):
             with self.assertRaisesRegex(Error, "numbers must be finite"):
                 Schedule({"name": "vp", "B": value, "b": 0.1})
-        with self.assertRaisesRegex(Error, "must not be negative, found -1"):
+        with self.assertRaisesRegex(Error, "seed: must be at least 0, found -1"):
             bespoke.noise((2, 3), seed=-1)
 
     def test_unknown_names_are_refused_with_what_there_is(self):
@@ -223,7 +233,7 @@ class Solvers(unittest.TestCase):
         np.testing.assert_allclose(found, 3 * noise, rtol=1e-14)
         with self.assertRaisesRegex(Error, "unconditional="):
             solver.sample(lambda t, x: x, noise)
-        with self.assertRaisesRegex(Error, "built-in guidance"):
+        with self.assertRaisesRegex(Error, "guides itself"):
             solver.lower()
 
     def test_bad_files_and_numbers_are_refused(self):
@@ -716,6 +726,41 @@ class Refusals(unittest.TestCase):
         self.check("from 1 to", two_gaussians, noise, nfe=0)
         self.check("at least 2 samples are needed", two_gaussians, noise, nfe=5, held_out=7)
 
+    def test_numbers_that_are_not_whole_are_said(self):
+        file = Solver.named("euler", 2).to_json()
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "two.solver.json"
+            path.write_text(file)
+            for nfe in (2.5, 2.0, "2", True):
+                for call in (lambda: Solver.named("euler", nfe), lambda: Solver.load(path, nfe),
+                             lambda: Solver.parse(file, nfe)):
+                    with self.assertRaisesRegex(Error, f"^nfe: must be a whole .*found {nfe!r}$"):
+                        call()
+            self.assertEqual(Solver.load(path, np.int64(2)).nfe, 2)
+        for nfe in (-2, 2 ** 40):
+            for call in (Solver.named, Solver.parse):
+                with self.assertRaisesRegex(Error, f"^nfe: is {nfe}, it must be from"):
+                    call("euler" if call == Solver.named else file, nfe)
+        with self.assertRaisesRegex(Error, "^name must be that of a solver .*found 3$"):
+            Solver.named(3)
+
+    def test_noise_says_what_it_cannot_take(self):
+        for options, pattern in (({"seed": 1.5}, "^seed: must be a whole number, found 1.5$"),
+                                 ({"seed": 2 ** 63}, "^seed: must be at most"),
+                                 ({"seed": -1}, "^seed: must be at least 0, found -1$"),
+                                 ({"first": "2"}, "^first: must be a whole number, found '2'$"),
+                                 ({"shape": (2.5, 3)}, r"^shape\[0\]: must be a whole number"),
+                                 ({"shape": (2, -3)}, r"^shape\[1\]: must be at least 0"),
+                                 ({"shape": 3}, "^shape must be a list of sizes.*found 3$"),
+                                 ({"shape": ()}, "^shape must be a list of sizes")):
+            with self.assertRaisesRegex(Error, pattern):
+                bespoke.noise(**{"shape": (2, 3), **options})
+        self.assertEqual(bespoke.noise(np.array([2, 3]), seed=2 ** 63 - 1).shape, (2, 3))
+        for seed, first in ((-1, 0), (0, -1)):
+            for core in (bespoke._core, plain_core):
+                with self.assertRaisesRegex(Error, "seed and first must not be negative"):
+                    core.normal_noise(seed, first, 2, 3)
+
     def test_solvers_of_other_paths_are_not_compared(self):
         with self.assertRaisesRegex(Error, "for the schedule vp"):
             bespoke.compare(two_gaussians, normal(0, 4, 8),
@@ -875,6 +920,19 @@ class ArrayTypes(unittest.TestCase):
         found = bespoke.fit(reusing, noise, nfe=3, progress=False)
         self.assertEqual(found.solver.a, plain.solver.a)
         self.assertFalse(found.solver.sample(reusing, noise).requires_grad)
+
+    @unittest.skipIf(torch is None, "PyTorch is not installed")
+    def test_a_torch_field_may_write_into_its_states(self):
+        def greedy(t, x):
+            u = two_gaussians(t, x)
+            x.mul_(0.5)
+            return u
+        noise = torch.from_numpy(normal(3, 5, 4))
+        begun, solver = noise.clone(), Solver.named("midpoint", 4)
+        for kind in (torch.float64, torch.float32):
+            self.assertTrue(torch.equal(solver.sample(greedy, noise.to(kind)),
+                                        solver.sample(two_gaussians, noise.to(kind))))
+        self.assertTrue(torch.equal(noise, begun))
 
     @unittest.skipIf(jax is None, "JAX is not installed")
     def test_jax(self):

@@ -1,13 +1,18 @@
 """Tests of the package where the compiled module is not built: what runs, what says that it cannot,
 and that its answers are the compiled ones, where those are to be had."""
 
+import errno
 import json
 import os
+import shutil
+import stat
 import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 import unittest
+import unittest.mock
 from pathlib import Path
 
 try:
@@ -16,8 +21,13 @@ except ImportError as error:
     print(f"skipped: {error}")
     sys.exit(77)
 
+try:
+    import torch
+except ImportError:
+    torch = None
+
 import bespoke
-from bespoke import Error, _core, plain_core, saving
+from bespoke import Error, _core, checks, files, plain_core, saving
 from bespoke.schedule import PlainSchedule
 from mixtures import NUMBERS, two_gaussians
 
@@ -124,6 +134,32 @@ class Parity(unittest.TestCase):
         self.assertEqual(again.text(), text)
         self.assertEqual(plain.only(6).solver.b, solvers[1].b)
 
+    def test_every_compiled_name_is_there_or_says_what_it_needs(self):
+        for name in dir(_core):
+            if name.startswith("_") or name in vars(plain_core):
+                continue
+            with self.assertRaisesRegex(Error, "needs the compiled module bespoke._core, which"):
+                getattr(plain_core, name)
+        with self.assertRaises(AttributeError):
+            plain_core.nonsense
+
+
+class Numbers(unittest.TestCase):
+    def test_whole_ones_are_taken_as_they_are_and_others_refused(self):
+        for given in (4, np.int64(4), np.uint8(4)):
+            found = checks.whole_number(given, "steps", 1)
+            self.assertEqual((found, type(found)), (4, int))
+        self.assertEqual(checks.whole_number(-5, "first"), -5)
+        for given in (2.5, 4.0, "4", True, None, np.float32(4), [4]):
+            with self.assertRaisesRegex(Error, "^steps: must be a whole number, found "):
+                checks.whole_number(given, "steps", 1)
+        with self.assertRaisesRegex(Error, "^steps: must be at least 1, found 0$"):
+            checks.whole_number(0, "steps", 1)
+        with self.assertRaisesRegex(Error, "^steps: is 9, it must be from 1 to 8$"):
+            checks.whole_number(9, "steps", 1, 8)
+        with self.assertRaisesRegex(Error, f"^seed: must be at most {2 ** 63 - 1}, found {2 ** 63}$"):
+            checks.whole_number(2 ** 63, "seed")
+
 
 class Files(unittest.TestCase):
     good = {"format": "bespoke-solver", "version": 2, "name": "two",
@@ -152,6 +188,104 @@ class Files(unittest.TestCase):
             plain_core.SolverFile.parse('{"name": 1, "name": 2}', "it")
         with self.assertRaisesRegex(Error, "cannot read"):
             plain_core.SolverFile.read("/nowhere/it.json")
+
+
+class Writing(unittest.TestCase):
+    """By both modules, which must leave the same."""
+
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.folder = Path(holder.name)
+        self.addCleanup(os.umask, os.umask(0o022))
+        self.ways = [files.write_text, *([_core.write_text] if COMPILED else [])]
+
+    def names(self):
+        return sorted(path.name for path in self.folder.iterdir())
+
+    def test_a_file_that_is_replaced_keeps_its_mode(self):
+        path = self.folder / "it.json"
+        for write in self.ways:
+            for mode in (0o600, 0o640, 0o755, 0o666):
+                path.write_text("before")
+                path.chmod(mode)
+                write(str(path), "after\n")
+                self.assertEqual((path.read_bytes(), path.stat().st_mode & 0o777),
+                                 (b"after\n", mode))
+            path.unlink()
+            write(str(path), "new")
+            self.assertEqual(path.stat().st_mode & 0o777, 0o644)
+            self.assertEqual(self.names(), ["it.json"])
+
+    def test_links_stay_and_what_is_behind_them_is_written(self):
+        for write in self.ways:
+            inner = self.folder / "inner"
+            inner.mkdir()
+            (inner / "file.json").write_text("before")
+            (self.folder / "first.json").symlink_to("inner/second.json")
+            (inner / "second.json").symlink_to("file.json")
+            (self.folder / "nothing.json").symlink_to("inner/new.json")
+            (self.folder / "round.json").symlink_to("round.json")
+            for name in ("first.json", "nothing.json"):
+                write(str(self.folder / name), "after")
+                self.assertTrue((self.folder / name).is_symlink())
+                self.assertEqual((self.folder / name).read_text(), "after")
+            self.assertEqual((inner / "file.json").read_text(), "after")
+            self.assertTrue((inner / "second.json").is_symlink())
+            with self.assertRaisesRegex(Error, "cannot write"):
+                write(str(self.folder / "round.json"), "after")
+            self.assertTrue((self.folder / "round.json").is_symlink())
+            self.assertEqual(sorted(path.name for path in inner.iterdir()),
+                             ["file.json", "new.json", "second.json"])
+            shutil.rmtree(inner)
+            for path in self.folder.iterdir():
+                path.unlink()
+
+    def test_what_is_no_file_is_written_into(self):
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        for write in self.ways:
+            found = []
+            reader = threading.Thread(target=lambda: found.append(pipe.read_text()))
+            reader.start()
+            write(str(pipe), "through\n")
+            reader.join()
+            self.assertEqual(found, ["through\n"])
+            self.assertTrue(pipe.is_fifo())
+            write("/dev/null", "nowhere")
+            self.assertTrue(stat.S_ISCHR(os.stat("/dev/null").st_mode))
+            with self.assertRaisesRegex(Error, "cannot write"):
+                write(str(self.folder), "text")
+        self.assertEqual(self.names(), ["pipe"])
+        found = without_compiled("""
+            import bespoke
+            bespoke.Solver.of([0, 1], [1], [[1]], name="seen").save("/dev/stdout")
+        """)
+        self.assertEqual(bespoke.Solver.parse(found).name, "seen")
+
+    def test_files_that_were_made_are_put_in_place_alike(self):
+        inner = self.folder / "inner"
+        inner.mkdir()
+        (inner / "file.pt").write_text("before")
+        (inner / "file.pt").chmod(0o600)
+        (self.folder / "link.pt").symlink_to("inner/file.pt")
+        for disk in (None, OSError(errno.EXDEV, "another disk")):
+            made = self.folder / "made"
+            made.write_text("after")
+            calls = [disk] if disk else []
+
+            def replace(source, target, real=os.replace):
+                if calls:
+                    raise calls.pop()
+                real(source, target)
+            with unittest.mock.patch.object(os, "replace", replace):
+                files.move_into_place(made, self.folder / "link.pt")
+            self.assertTrue((self.folder / "link.pt").is_symlink())
+            self.assertEqual((inner / "file.pt").read_text(), "after")
+            self.assertEqual((inner / "file.pt").stat().st_mode & 0o777, 0o600)
+            self.assertEqual([path.name for path in inner.iterdir()], ["file.pt"])
+            self.assertEqual(self.names(), ["inner", "link.pt"])
+            (inner / "file.pt").write_text("before")
 
 
 class WithoutCompiled(unittest.TestCase):
@@ -205,18 +339,77 @@ class WithoutCompiled(unittest.TestCase):
         np.testing.assert_allclose(there, solver.sample(field, noise), rtol=1e-9, atol=1e-9)
         self.assertEqual(bespoke.Solver.parse(text), solver)
 
+    @unittest.skipIf(torch is None, "PyTorch is not installed")
+    def test_a_scheduler_of_diffusers_draws_the_solvers_samples(self):
+        found = without_compiled("""
+            import numpy as np
+            from bespoke import Schedule, Solver
+            from diffusers_test import (MEANS, BespokeScheduler, flow_network, network, noise_like,
+                                        pipeline, two_gaussians)
+            noise, path = noise_like(1), Schedule("ddpm-linear")
+            numbers = [0.01, 0.4, 1], [0.1, 0.9], [[0.4], [0.4, 0.6]]
+            for solver, call, field in (
+                    (Solver.of(*numbers), flow_network, two_gaussians),
+                    (Solver.of(*numbers, schedule=path, prediction="noise"), network(path, "noise"),
+                     MEANS.field(path, "noise"))):
+                scheduler = BespokeScheduler.from_solvers(solver)
+                found = pipeline(scheduler, call, noise, 2)
+                expected = solver.sample(field, noise.reshape(3, -1).numpy())
+                np.testing.assert_allclose(found.reshape(3, -1), expected, atol=2e-4)
+                print(solver.prediction)
+        """)
+        self.assertEqual(found.split(), ["velocity", "noise"])
+
+    @unittest.skipIf(torch is None, "PyTorch is not installed")
+    def test_nodes_of_comfyui_load_run_and_learn_solvers(self):
+        found = without_compiled("""
+            import pathlib, unittest
+            import comfyui_test as tests
+            from bespoke import Error, Solver, _core
+            assert _core.__file__.endswith(".py"), _core.__file__
+            names = ("a_start_scale_is_kept", "what_cannot_be_learnt_is_refused",
+                     "the_first_image_teaches_for_each_model_strength_and_shape")
+            run = unittest.TestResult()
+            unittest.TestSuite(tests.Nodes("test_" + name) for name in names).run(run)
+            assert run.testsRun == 3 and run.wasSuccessful(), run.failures + run.errors
+
+            folder = pathlib.Path(tests.folder_paths.models_dir) / "bespoke_solvers"
+            folder.mkdir(parents=True)
+            solver = Solver.of([0, 0.5, 1], [1, 1], [[0.5], [0.5, 0.5]])
+            solver.save(folder / "mine.solver.json")
+            sampler, sigmas = tests.Nodes().node("LoadBespokeSolver")("mine.solver.json", 2)
+            noise = tests.torch.randn(2, *tests.SIZE)
+            print(list(tests.drawn(tests.flow(), sampler, sigmas, noise).shape))
+            try:
+                tests.Nodes().fit(tests.flow())
+            except Error as error:
+                print(error)
+            tests.Nodes.tearDownClass()
+        """).splitlines()
+        self.assertEqual(found[0], "[2, 2, 2, 2]")
+        self.assertTrue(found[1].startswith("finding solvers needs the compiled module"), found)
+
     def test_what_needs_it_says_so(self):
         found = without_compiled("""
             import bespoke, numpy as np
+            solver = bespoke.Solver.of([0, 0.4, 1], [1, 0.9], [[0.4], [0.4, 0.6]])
+            solver.save("two.solver.json")
+            def compared(contender):
+                return bespoke.compare(lambda t, x: -x, np.ones((4, 3)), [contender],
+                                       progress=False)
             for call in (lambda: bespoke.fit(lambda t, x: x, np.ones((4, 3)), progress=False),
-                         lambda: bespoke.Solver.named("euler"), bespoke.catalogue):
+                         lambda: bespoke.Solver.named("euler"), bespoke.catalogue,
+                         lambda: compared(solver), lambda: compared("two.solver.json"),
+                         lambda: compared("best"), lambda: compared("euler")):
                 try:
                     call()
                 except bespoke.Error as error:
                     print(error)
         """).splitlines()
-        self.assertEqual(len(found), 3)
+        self.assertEqual(len(found), 7)
         self.assertTrue(found[0].startswith("finding solvers needs the compiled module"), found)
+        for line in found[3:6]:
+            self.assertTrue(line.startswith("finding and comparing solvers needs the"), line)
         for line in found:
             self.assertIn("bespoke._core, which is not built here; install a C++ compiler", line)
 

@@ -78,6 +78,29 @@ class KDiffusion(unittest.TestCase):
         expected = solver.sample(two_gaussians, noise.double())
         np.testing.assert_allclose(found.double(), expected, atol=2e-2)
 
+    def test_a_denoiser_may_write_into_its_states(self):
+        solver = Solver.named("midpoint", 6)
+        kinds = [normal(2, 5, 4)]
+        if torch is not None:
+            kinds.append(torch.from_numpy(normal(2, 5, 4)))
+
+        def denoiser(x, sigma):
+            return x + sigma[:, None] * two_gaussians(1 - sigma, x)
+
+        def greedy(x, sigma):
+            denoised = denoiser(x, sigma)
+            x *= 0.5
+            return denoised
+        for noise in kinds:
+            begun = np.array(noise)
+            steps = []
+            samples = [sample_bespoke(model, noise, sigmas_of(solver), solver=solver,
+                                      callback=lambda step: steps.append(np.array(step["x"])))
+                       for model in (denoiser, greedy)]
+            np.testing.assert_array_equal(samples[1], samples[0])
+            np.testing.assert_array_equal(steps[6:], steps[:6])
+            np.testing.assert_array_equal(noise, begun)
+
     def test_other_sigmas_are_refused(self):
         solver = Solver.named("midpoint", 6)
         with self.assertRaisesRegex(Error, "7 sigmas of its own"):
