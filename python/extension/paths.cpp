@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "bespoke/base/error.h"
 #include "bespoke/base/even_numbers.h"
 #include "bespoke/base/psnr.h"
 #include "bespoke/base/random.h"
@@ -36,6 +37,10 @@ namespace {
 ScheduleHandle schedule_from(const py::object& description) {
   if (py::isinstance<ScheduleHandle>(description)) return description.cast<ScheduleHandle>();
   if (py::isinstance<py::dict>(description)) return {schedule_from_json(from_python(description))};
+  if (!py::isinstance<py::str>(description)) {
+    throw usage_error("a schedule is a name, a dict or a Schedule, found {}",
+                      std::string(py::str(py::type::of(description).attr("__name__"))));
+  }
   return {make_schedule(description.cast<std::string>())};
 }
 

@@ -207,7 +207,7 @@ struct BnsMap {
     if (!constraints.coordinates) return solver;
     NsSolver native = to_own(solver, *constraints.coordinates);
     if (constraints.unit_start_scale) native.start_scale = 1;
-    native.times = rounded_times(constraints.times, native.times);
+    native.times = rounded_times(constraints.times, native.times, *constraints.coordinates->own);
     return native;
   }
 
@@ -218,7 +218,7 @@ struct BnsMap {
     }
     std::vector<double> native;
     for (const double time : times) native.push_back(coordinates->own_time(time));
-    native = rounded_times(constraints.times, native);
+    native = rounded_times(constraints.times, native, *coordinates->own);
     for (double& time : native) time = coordinates->canonical_time(time);
     return native;
   }

@@ -30,6 +30,12 @@ double nearest(const TimeRounding& rounding, double noise) {
   return std::nearbyint(noise / step) * step;
 }
 
+// The least number above this one that can be said.
+double above(const TimeRounding& rounding, double noise) {
+  const double rounded = nearest(rounding, noise);
+  return rounded > noise ? rounded : rounded + spacing(rounding, rounded);
+}
+
 }  // namespace
 
 TimeRounding parse_time_rounding(const std::string& text) {
@@ -63,20 +69,41 @@ std::string to_string(const TimeRounding& rounding) {
   }
 }
 
-std::vector<double> rounded_times(const TimeRounding& rounding, const std::vector<double>& times) {
+std::vector<double> rounded_times(const TimeRounding& rounding, const std::vector<double>& times,
+                                  double first) {
   if (rounding.is_free()) return times;
   const double units = rounding.kind == TimeRounding::Kind::integer ? rounding.levels : kNoiseUnits;
+  const double most = units * (1 - first);
   std::vector<double> result = times;
-  double before = 0;  // noise of the time after, in these units: from the data backwards
+  // Noise of the time after, in these units: from the data backwards.
+  double before = units * (1 - times.back());
   for (size_t i = times.size() - 1; i-- > 0;) {
     double noise = nearest(rounding, units * (1 - times[i]));
-    if (!(noise > before)) noise = before + spacing(rounding, before);
+    if (noise > most) noise -= spacing(rounding, noise);
+    if (!(noise > before)) noise = above(rounding, before);
     before = noise;
     result[i] = 1 - noise / units;
-    if (noise > units) {
+    if (noise > most) {
       throw usage_error("{} times do not fit into {}; ask for fewer evaluations or more levels",
                         times.size() - 1, to_string(rounding));
     }
+  }
+  return result;
+}
+
+std::vector<double> rounded_times(const TimeRounding& rounding, const std::vector<double>& times,
+                                  const Schedule& path) {
+  const Jet start = path.trained_time(0);  // the whole path's times are linear in those of a part
+  std::vector<double> trained;
+  for (const double time : times) {
+    if (time < path.last_time()) trained.push_back(path.trained_time(time).value);
+  }
+  trained.push_back(path.trained_time(1).value);
+  trained = rounded_times(rounding, trained, start.value);
+  std::vector<double> result = times;
+  if (rounding.is_free()) return result;
+  for (size_t i = 0; i + 1 < trained.size(); ++i) {
+    result[i] = (trained[i] - start.value) / start.first;
   }
   return result;
 }

@@ -118,6 +118,10 @@ class Schedules(unittest.TestCase):
         with self.assertRaisesRegex(Error, "was never made"):
             Schedule.__new__(Schedule).alpha(0.5)
 
+    def test_what_is_no_description_is_refused(self):
+        with self.assertRaisesRegex(Error, "a name, a dict or a Schedule, found int"):
+            Schedule(3)
+
     def test_numbers_that_are_not_finite_are_refused(self):
         for value in (math.nan, math.inf):
             with self.assertRaisesRegex(Error, "numbers must be finite"):

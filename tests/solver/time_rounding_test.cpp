@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <string>
+#include <vector>
 
 #include "bespoke/base/error.h"
 
@@ -58,6 +61,32 @@ TEST(TimeRounding, KeepsTimesApart) {
   const Times apart = rounded_times(bf16, {0.1, 0.1001, 0.1002, 1});
   EXPECT_LT(apart[0], apart[1]);
   EXPECT_LT(apart[1], apart[2]);
+}
+
+// A network is given times of the whole path it was trained on.
+TEST(TimeRounding, OfAPartOfAPathRoundsWhatTheNetworkIsGiven) {
+  for (const std::string part : {"", ",denoise=1"}) {
+    const SchedulePtr path = make_schedule("vp:start=0.0337,end=0.9404" + part);
+    const TimeRounding rounding = parse_time_rounding("integer");
+    const double last = path->last_time();
+    const Times times = {0, 0.0001, 0.123, 0.7 * last, 0.9999 * last, 1};
+    const Times rounded = rounded_times(rounding, times, *path);
+    EXPECT_EQ(rounded.back(), 1);
+    for (size_t i = 0; i + 1 < times.size(); ++i) {
+      const double noise = 1000 * (1 - path->trained_time(rounded[i]).value);
+      EXPECT_NEAR(noise, std::nearbyint(noise), 1e-9) << i;
+      EXPECT_NEAR(rounded[i], times[i], 3e-3) << i;
+      EXPECT_GE(rounded[i], 0) << i;
+      EXPECT_LT(rounded[i], std::min(last, rounded[i + 1])) << i;
+    }
+  }
+}
+
+TEST(TimeRounding, KeepsTheTimeOfAFinalDenoisingStep) {
+  const SchedulePtr path = make_schedule("vp:end=0.9404,denoise=1");
+  const double last = path->last_time();
+  EXPECT_EQ(rounded_times(parse_time_rounding("integer"), {0, last, 1}, *path),
+            Times({0, last, 1}));
 }
 
 TEST(TimeRounding, RefusesWhatItCannotDo) {

@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "bespoke/path/schedule.h"
+
 namespace bespoke {
 
 // How a pipeline rounds the times that its network is given: not at all, to the nearest of so many
@@ -20,8 +22,14 @@ struct TimeRounding {
 TimeRounding parse_time_rounding(const std::string& text);
 std::string to_string(const TimeRounding& rounding);
 
-// Rounds t_0 ... t_n: each becomes the nearest time that can be used, all but t_n = 1 before 1,
-// none twice. A usage error where there are fewer such times than evaluations.
-std::vector<double> rounded_times(const TimeRounding& rounding, const std::vector<double>& times);
+// Rounds t_0 ... t_n: each becomes the nearest time that can be used, all but t_n before t_n, none
+// before `first` and none twice. A usage error where there are fewer such times than evaluations.
+std::vector<double> rounded_times(const TimeRounding& rounding, const std::vector<double>& times,
+                                  double first = 0);
+
+// The same on a path whose network counts the times of another, of which it is a part: what is
+// rounded is what the network is given. Times of a final denoising step stay as they are.
+std::vector<double> rounded_times(const TimeRounding& rounding, const std::vector<double>& times,
+                                  const Schedule& path);
 
 }  // namespace bespoke
