@@ -106,8 +106,11 @@ def program_of(options, name):
     dtypes = {"distill": options.distill_dtype or options.dtype}
     work = options.work or (ROOT / "build/results" if options.output == ROOT / "docs"
                             else options.output / "work")
-    return Program(options.bespoke.resolve(), work / name,
-                   lambda command: [*everywhere, "--dtype", dtypes.get(command, options.dtype)])
+
+    def machine(command):  # the demo chooses for itself
+        words = [*everywhere, "--dtype", dtypes.get(command, options.dtype)]
+        return [] if command == "demo" else words
+    return Program(options.bespoke.resolve(), work / name, machine)
 
 
 def check_device(options, table):

@@ -11,6 +11,7 @@ CLASSICAL = "best of the catalogue"
 SHOWN = ("Euler", "Midpoint", CLASSICAL, "BST", "the fit", "BNS")
 
 GROUPS = {
+    "The demo": "",
     "Class-conditional images": "",
     "Text to image": "`emoji-t2i` draws in a latent space by prompts of things on colours that it "
                      "never saw together in training. Solvers are made for latents, from other "
@@ -82,6 +83,8 @@ def minutes(seconds):
 def section(record, pictures):
     """A table of the page."""
     text = [f"### {record.title}", wrapped(record.about), *map(table, record.parts)]
+    if record.quoted:
+        text.append(textwrap.indent(record.quoted, "    "))
     text += [f"![{chart.upwards} by {chart.across}, of {', '.join(chart.series)}]"
              f"({pictures}/{chart.name}.svg)" for chart in record.charts]
     text.append(f"{minutes(record.seconds)} in all, {record.made} (`./dev results {record.name}`):")

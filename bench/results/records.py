@@ -39,6 +39,7 @@ class Record:
     about: str
     parts: list
     charts: list = field(default_factory=list)
+    quoted: str = ""  # what a command printed, word for word
     commands: list = field(default_factory=list)
     version: str = ""
     made: str = ""

@@ -281,6 +281,21 @@ class Sigma0:
                       samples_told(self.model, sizes), [part])
 
 
+class Demo:
+    """What `./dev demo` prints: the front page quotes its table."""
+
+    group, name = "The demo", "demo"
+
+    def __init__(self, model):
+        self.model = model
+
+    def measure(self, program, _sizes):
+        answer = program.run("demo", "demo", "-o", "out/demo", writes="out/demo")
+        printed = answer["output"].strip()
+        return Record(self.name, f"`./dev demo`, `{self.model.card}`", self.group,
+                      "On the CPU, as a newcomer runs it.", [], quoted=printed)
+
+
 class Calls:
     """What `distill --calls N` finds for N calls of the model, all in."""
 
@@ -329,7 +344,7 @@ def every(cards, recordings):
     images = [models.embedded(name) for name in ("cifar10-fm-ot", "cifar10-eps-vp")]
     weak, strong = models.prompts("2"), models.prompts("6.5", "1e-5", "bst-rk1")
     guided = replace(images[0], guidance="2")
-    return [*map(Curves, images), *(Curves(models.of_card(card)) for card in cards),
+    return [Demo(images[0]), *map(Curves, images), *(Curves(models.of_card(card)) for card in cards),
             Curves(weak), Curves(strong),
             *(Curves(models.speech(w, recordings)) for w in ("1", "0")),
             GuidanceRange(replace(images[0], guidance="0-4"), "8"),

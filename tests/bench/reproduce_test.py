@@ -70,7 +70,7 @@ class Reproduce(unittest.TestCase):
     def test_what_is_missing_is_said_before_anything_runs(self):
         with tempfile.TemporaryDirectory() as folder:
             for words, said in (
-                    (["no-such"], "there is no table 'no-such'; there are cifar10-fm-ot,"),
+                    (["no-such"], "there is no table 'no-such'; there are demo, cifar10-fm-ot,"),
                     (["card-in64"], "need --models"),
                     (["--models", f"{folder}/none"], "no folder of model cards"),
                     (["--speech", folder], "spoken_digits"),

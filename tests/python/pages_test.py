@@ -2,9 +2,11 @@
 command is described."""
 
 import functools
+import json
 import os
 import re
 import subprocess
+import textwrap
 import unittest
 from pathlib import Path
 
@@ -104,6 +106,13 @@ class Pages(unittest.TestCase):
         for page in guides():
             self.assertEqual(unmeasured(text_of(page), measured), [], f"{page.name}: write down in "
                              "docs/results.md or research/ where these figures come from")
+
+    def test_the_front_page_quotes_the_demo_as_it_was_measured(self):
+        demo = json.loads((ROOT / "docs/results/demo.json").read_text(encoding="utf-8"))
+        after = text_of(ROOT / "README.md").partition("<!-- demo table -->\n")[2]
+        quoted = textwrap.dedent(re.match(r"\n((?: {4}.*)?\n)+", after).group()).strip()
+        self.assertIn("bns.solver.json", quoted)
+        self.assertIn(quoted, demo["quoted"])
 
     def test_an_invented_figure_is_found(self):
         text = "It reaches 99.9 dB, or 41.0 dB.\n\n    a run: 12.34\n\nand 12.3 dB\n"
