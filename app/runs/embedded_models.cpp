@@ -11,7 +11,7 @@ using namespace detail;
 
 namespace {
 
-// readlink because std::filesystem's twin crashes with LibTorch 2 (core/file.h).
+// readlink because std::filesystem's twin crashes with LibTorch 2 (base/file.h).
 std::filesystem::path program_folder() {
   char path[4096];
   const ssize_t length = ::readlink("/proc/self/exe", path, sizeof(path));

@@ -26,17 +26,14 @@ struct CompareJob {
                                       "dpm++2m", "unipc2-bh2", "exp-ab2-noise", "deis-t-ab2"};
   std::vector<int> nfes = {4, 8, 12, 16};  // evaluations per sample, 1 ... kMostEvaluations
 
-  // Of what.
-  SampleChoice samples;
-
-  // What to measure.
+  SampleChoice samples;             // which noise and conditions they all start from
   double tolerance = 1e-6;          // of the reference, relative and absolute
   bool of_decoded = false;          // whether errors are of what samples decode to
   FeatureChoice features;           // for Fréchet distances
   std::string real;                 // data to take such distances to as well; empty: none
   std::vector<std::string> judges;  // folders of classifiers
-  int equal_up_to =
-      40;  // where to stop looking for what the best of the catalogue needs; 0: do not
+  // Evaluations up to which is looked for what the best of the catalogue needs; 0: not at all.
+  int equal_up_to = 40;
 
   // Throws a usage error where things do not go together, and bad input where the real data is not
   // there, whatever the model.

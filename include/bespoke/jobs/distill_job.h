@@ -19,10 +19,11 @@ namespace bespoke {
 // decides the result. `bespoke distill` fills one in, its run folder keeps it, and a run goes on
 // only with the same. The defaults find a solver of 8 evaluations.
 struct DistillJob {
-  // What to make.
-  std::vector<int> nfes = {8};  // rising; with network_calls one, or 0: as many as does best
-  int network_calls = 0;        // of a solver with built-in guidance; 0: of an ordinary one
-  std::string family = "bns";   // bns-history:K, times:METHOD, bst, bst-rk1 or bst-rk2
+  // The evaluations of each solver that is wanted, rising. With network_calls one number, or 0 for
+  // as many as do best.
+  std::vector<int> nfes = {8};
+  int network_calls = 0;       // of a solver with built-in guidance; 0: of an ordinary one
+  std::string family = "bns";  // bns-history:K, times:METHOD, bst, bst-rk1 or bst-rk2
   // Whether solvers take the noise as it is, without a scale of their own; of bns and bns-history.
   bool unit_start_scale = false;
   TimeRounding times;       // how whoever runs the solvers rounds them; of bns and bns-history
@@ -32,7 +33,6 @@ struct DistillJob {
   int64_t match_samples = 0;       // 0: as many as the features need and most_calls pays for
   std::string match_groups;  // condition whose classes are matched each apart; empty: all together
 
-  // From what.
   std::vector<std::string> starts;  // names of solvers, as everywhere; none: the library's choice
 
   // How to find it, and how much to spend; 0 is usual.

@@ -102,9 +102,8 @@ using MeasurePtr = std::shared_ptr<const Measure>;
 struct MeasureInputs {
   int64_t count = 0;  // of all samples
 
-  // Errors.
-  bool decoded = false;            // whether they are those of what samples decode to
-  double peak = kUnitPeak;         // peak-to-peak range of what they are of
+  bool decoded = false;            // whether errors are of what samples decode to
+  double peak = kUnitPeak;         // peak-to-peak range of what errors are of
   double latent_peak = kUnitPeak;  // of the latents, whose errors are then given as well
   // Where only a part of a sample counts: 1 where it does and 0 elsewhere, [count, ...] as samples
   // are, with sizes of 1 where all values are alike; undefined: all of it counts.
