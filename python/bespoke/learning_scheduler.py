@@ -15,7 +15,8 @@ import inspect
 import sys
 from types import FrameType
 import warnings
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
+import weakref
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 import torch
@@ -38,16 +39,36 @@ DISCRETE = {"linear": "ddpm-linear", "scaled_linear": "ddpm-scaled-linear",
             "squaredcos_cap_v2": "ddpm-cosine"}
 
 
+class SeenNetwork(NamedTuple):
+    """A network and its adapters. It is not kept alive: it may be large, and be replaced."""
+
+    network: Callable[[], Any]  # gives it, or None once it is gone
+    adapters: Tuple[str, ...]
+
+    @classmethod
+    def of(cls, network: Any, adapters: Sequence[str] = ()) -> "SeenNetwork":
+        """Of what a pipeline holds."""
+        try:
+            return cls(weakref.ref(network), tuple(adapters))
+        except TypeError:  # not all objects can be referred to weakly
+            return cls(lambda: network, tuple(adapters))
+
+    def is_same(self, other: "SeenNetwork") -> bool:
+        """Whether both are one object with the same adapters. What is gone is the same as none."""
+        own = self.network()
+        return own is not None and own is other.network() and self.adapters == other.adapters
+
+
 class Seen(NamedTuple):
     """What is visible of the call that a solver is learnt in."""
 
     guidance: Optional[float]
-    network: Optional[Tuple[Any, ...]]
+    network: Optional[SeenNetwork]
 
     def serves(self, other: "Seen") -> bool:
         """Whether what was learnt here holds there."""
         if self.network is not None and other.network is not None and (
-                self.network != other.network):
+                not self.network.is_same(other.network)):
             return False
         if self.guidance is None or other.guidance is None:
             return True
@@ -291,7 +312,7 @@ def accelerate(pipe: Any, steps: Union[None, int, Sequence[int]] = 8, **options:
     return pipe
 
 
-def network_of_caller() -> Optional[Tuple[Any, ...]]:
+def network_of_caller() -> Optional[SeenNetwork]:
     """Which network the pipeline's call has, and its adapters, where that can be seen."""
     frame: Optional[FrameType] = sys._getframe(1)
     while frame is not None:
@@ -305,7 +326,7 @@ def network_of_caller() -> Optional[Tuple[Any, ...]]:
                 names = tuple(active()) if callable(active) else ()
             except ValueError:  # it has none
                 names = ()
-            return (id(network), *names)
+            return SeenNetwork.of(network, names)
         frame = frame.f_back
     return None
 

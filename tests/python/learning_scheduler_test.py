@@ -5,6 +5,7 @@ import sys
 import tempfile
 import unittest
 import warnings
+import weakref
 from pathlib import Path
 
 try:
@@ -228,6 +229,42 @@ class Learns(unittest.TestCase):
                          [FIRST, 8, FIRST, 8, 8])
         self.assertEqual([taken(7.5, other), taken(7.5, other), taken(7.5)], [FIRST, 8, 8])
         self.assertEqual(pipe.scheduler.learnt().config.guidance_range, [6.5, 8.5])
+
+    def test_a_network_at_the_address_of_one_that_is_gone_is_learnt_anew(self):
+        pipe = Pipe(learning(samples=1, steps=4), None)
+        addresses = set()
+        for _ in range(6):
+            pipe.unet = None
+            pipe.unet = Network()
+            addresses.add(id(pipe.unet))
+            pipe(noise_like(1), 4)
+            self.assertGreater(len(pipe.unet.times), 4)
+        self.assertLess(len(addresses), 6)  # one did come to lie where another was
+
+    def test_networks_that_cannot_be_referred_to_weakly_are_known_again(self):
+        class Slotted:
+            __slots__ = ("call",)
+
+            def __call__(self, x, timestep):
+                return self.call(x, timestep)
+
+        pipe = Pipe(learning(samples=1, steps=4), Slotted())
+        network = pipe.unet.call = Network()
+        counts = []
+        for _ in range(2):
+            network.times.clear()
+            pipe(noise_like(1), 4)
+            counts.append(len(network.times))
+        self.assertEqual(counts[1], 4)
+        self.assertGreater(counts[0], 4)
+
+    def test_networks_are_not_kept_alive(self):
+        pipe = Pipe(learning(samples=1, steps=4), Network())
+        pipe(noise_like(1), 4)
+        gone = weakref.ref(pipe.unet)
+        pipe.unet = None
+        self.assertIsNone(gone())
+        self.assertEqual(pipe.scheduler.learnt().config.guidance_range, None)
 
     def test_another_shape_is_noticed(self):
         pipe = Pipe(learning(samples=1), Network())
