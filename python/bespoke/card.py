@@ -48,7 +48,8 @@ def check_card(fields, other_names=()):
         "input_scaling": lambda value: checks.choice(value, INPUT_SCALINGS, "input scaling",
                                                      "input_scaling"),
         "clip": check_clip,
-        "extra_channels": lambda value: checks.whole_number(value, "extra_channels", 1),
+        "extra_channels": lambda value: checks.whole_number(value, "extra_channels", 1,
+                                                            checks.LARGEST),
         "layout": lambda value: checks.choice(value, LAYOUTS, "layout", "layout"),
         "error_mask": lambda value: checks.text(value, "error_mask"),
         "sample_rate": lambda value: checks.whole_number(value, "sample_rate", 1),
@@ -135,9 +136,10 @@ def _check_condition(given, where):
                    "NAME=VALUE")
     if "classes" in given:
         checks.require("dtype" not in given, where, '"dtype" goes with "shape"')
-        card["classes"] = checks.whole_number(given["classes"], f"{where}.classes", 1)
+        card["classes"] = checks.whole_number(given["classes"], f"{where}.classes", 1,
+                                              checks.LARGEST)
         if "null" in given:
-            card["null"] = checks.whole_number(given["null"], f"{where}.null", 0)
+            card["null"] = checks.whole_number(given["null"], f"{where}.null", 0, checks.LARGEST)
         return card
     card["shape"] = checks.shape(given["shape"], f"{where}.shape")
     card["dtype"] = checks.choice(given.get("dtype", "float32"), ["float32", "int64"], "dtype",

@@ -1,16 +1,19 @@
-"""Checks of values that people write by hand; every mistake is a ValueError of one sentence that
-begins with the key it is in."""
+"""Checks of values that people write by hand; every mistake is an Error (a ValueError) of one
+sentence that begins with the key it is in."""
 
 import difflib
 import math
 import numbers
 
-LARGEST = 1 << 40
+from bespoke.errors import Error
+
+LARGEST = 1 << 40  # of what a card counts
+_MOST_WHOLE = (1 << 63) - 1  # that the compiled module takes
 
 
 def require(good, where, problem):
     if not good:
-        raise ValueError(f"{where}: {problem}")
+        raise Error(f"{where}: {problem}")
 
 
 def unknown(what, word, known):
@@ -41,10 +44,15 @@ def number(value, where):
     return value if isinstance(value, int) else float(value)
 
 
-def whole_number(value, where, least, most=LARGEST):
+def whole_number(value, name, least=None, most=None):
+    """`value` as an int, which it is already: 2.0, "2" and True are refused as 2.5 is."""
     good = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    require(good, where, f"must be a whole number, found {value!r}")
-    require(least <= value <= most, where, f"is {value}, it must be from {least} to {most}")
+    require(good, name, f"must be a whole number, found {value!r}")
+    least = -_MOST_WHOLE if least is None else least
+    if most is not None:
+        require(least <= value <= most, name, f"is {value}, it must be from {least} to {most}")
+    require(value >= least, name, f"must be at least {least}, found {value}")
+    require(value <= _MOST_WHOLE, name, f"must be at most {_MOST_WHOLE}, found {value}")
     return int(value)
 
 
@@ -56,7 +64,7 @@ def text(value, where):
 def shape(value, where):
     good = isinstance(value, (list, tuple)) and len(value) > 0
     require(good, where, "must be a list of sizes without the batch, e.g. [3, 32, 32]")
-    return [whole_number(size, f"{where}[{i}]", 1) for i, size in enumerate(value)]
+    return [whole_number(size, f"{where}[{i}]", 1, LARGEST) for i, size in enumerate(value)]
 
 
 def value_range(value, where):

@@ -17,7 +17,7 @@ except ImportError as error:
     sys.exit(77)
 
 import bespoke
-from bespoke import Error, _core, plain_core, saving
+from bespoke import Error, _core, checks, plain_core, saving
 from bespoke.schedule import PlainSchedule
 from mixtures import NUMBERS, two_gaussians
 
@@ -123,6 +123,23 @@ class Parity(unittest.TestCase):
         again = _core.SolverFile.parse(plain.text(), "plain")
         self.assertEqual(again.text(), text)
         self.assertEqual(plain.only(6).solver.b, solvers[1].b)
+
+
+class Numbers(unittest.TestCase):
+    def test_whole_ones_are_taken_as_they_are_and_others_refused(self):
+        for given in (4, np.int64(4), np.uint8(4)):
+            found = checks.whole_number(given, "steps", 1)
+            self.assertEqual((found, type(found)), (4, int))
+        self.assertEqual(checks.whole_number(-5, "first"), -5)
+        for given in (2.5, 4.0, "4", True, None, np.float32(4), [4]):
+            with self.assertRaisesRegex(Error, "^steps: must be a whole number, found "):
+                checks.whole_number(given, "steps", 1)
+        with self.assertRaisesRegex(Error, "^steps: must be at least 1, found 0$"):
+            checks.whole_number(0, "steps", 1)
+        with self.assertRaisesRegex(Error, "^steps: is 9, it must be from 1 to 8$"):
+            checks.whole_number(9, "steps", 1, 8)
+        with self.assertRaisesRegex(Error, f"^seed: must be at most {2 ** 63 - 1}, found {2 ** 63}$"):
+            checks.whole_number(2 ** 63, "seed")
 
 
 class Files(unittest.TestCase):
