@@ -27,16 +27,15 @@ from diffusers.schedulers.scheduling_utils import KarrasDiffusionSchedulers, Sch
 
 from bespoke.clip import Clip
 from bespoke.data_field import Conversation, DataField, to_numpy, usual_peak
-from bespoke.diffusers import (PREDICTIONS, BespokeScheduler, FromNoise, default_count,
-                               ends_without_signal, guidance_of_caller, network_time, own_part)
+from bespoke.diffusers import (DISCRETE, PREDICTIONS, BespokeScheduler, FromNoise, default_count,
+                               guidance_of_caller, network_time, own_part, path_of_config)
 from bespoke.errors import Error
 from bespoke.learning import MOST_SAMPLES, REFERENCE, Learner, Quality, Rounding, checked_steps
 from bespoke.sampler import learnt_line, lesson_line, nearest, solver_of, told
 
 SERVED = 1.0  # how far guidance may move from where a solver was learnt
 OWN_KEYS = ("steps", "reference", "samples", "quiet", "_class_name")
-DISCRETE = {"linear": "ddpm-linear", "scaled_linear": "ddpm-scaled-linear",
-            "squaredcos_cap_v2": "ddpm-cosine"}
+SOLVER_KEYS = ("solvers", "guidance_range", "clip")  # of a BespokeScheduler
 
 
 class SeenNetwork(NamedTuple):
@@ -134,13 +133,13 @@ class LearningScheduler(FromNoise, SchedulerMixin, ConfigMixin):
     def from_config(cls, config: Any = None, **options: Any) -> Any:
         """A scheduler in the place of the one with this config."""
         config = getattr(config, "config", config)
-        if "sigma_data" in config:
-            raise Error("the pipeline's scheduler is of EDM's kind, whose networks do not take a "
-                        "state as it is; this one learns noise, v, data and flow predictions")
+        path_of_config(config)  # says now what no solver takes the place of
         # Given one by one: diffusers drops what the other scheduler had by default (DDPM clips).
         known = set(inspect.signature(cls.__init__).parameters) & set(config)
-        given = {key: config[key] for key in known if key not in OWN_KEYS}
-        return super().from_config(config, **{**given, **options})
+        given = {**_clipping(config),
+                 **{key: config[key] for key in known if key not in OWN_KEYS}}
+        others = {key: value for key, value in config.items() if key not in SOLVER_KEYS}
+        return super().from_config(others, **{**given, **options})
 
     @classmethod
     def from_pretrained(cls, *arguments: Any, **keywords: Any) -> Any:
@@ -345,17 +344,17 @@ def _field_of(config: Any) -> DataField:
     return DataField.of(_discrete(config), PREDICTIONS[kind], clip)
 
 
+def _clipping(config: Any) -> Dict[str, Any]:
+    """The range of a BespokeScheduler's config as others have it; thresholding is kept there."""
+    clip = Clip.of(config.get("clip"))
+    if clip is None or clip.quantile or clip.least != -clip.most:
+        return {}
+    return {"clip_sample": True, "clip_sample_range": clip.most}
+
+
 def _discrete(config: Any) -> Dict[str, Any]:
-    levels = int(config.num_train_timesteps)
-    zero_snr = ends_without_signal(config)
-    if config.trained_betas is not None:
-        alphas = np.cumprod(1 - np.asarray(config.trained_betas, dtype=np.float64))
-        return {"name": "table", "alphas_cumprod": alphas.tolist(), "zero_terminal_snr": zero_snr}
-    if config.beta_schedule not in DISCRETE:
+    path = path_of_config(config)
+    if path is None:
         raise Error(f"the pipeline's beta_schedule is {config.beta_schedule!r}; known are "
                     f"{', '.join(DISCRETE)}")
-    name = DISCRETE[config.beta_schedule]
-    if name == "ddpm-cosine":
-        return {"name": name, "steps": levels, "zero_terminal_snr": zero_snr}
-    return {"name": name, "steps": levels, "beta_start": config.beta_start,
-            "beta_end": config.beta_end, "zero_terminal_snr": zero_snr}
+    return path

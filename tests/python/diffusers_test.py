@@ -4,6 +4,7 @@ where it is installed, with tiny random networks.
 Every expected sample comes from Solver.sample, which knows nothing of schedulers.
 """
 
+import json
 import sys
 import tempfile
 import unittest
@@ -292,6 +293,106 @@ class Steps(unittest.TestCase):
             BespokeScheduler.from_solvers(self.solver(), prediction_type="eps")
         with self.assertRaisesRegex(Error, "at least one solver"):
             BespokeScheduler.from_solvers([])
+
+    def test_solvers_of_another_path_are_refused(self):
+        scaled = {"beta_schedule": "scaled_linear", "beta_start": 0.00085, "beta_end": 0.012,
+                  "prediction_type": "epsilon"}
+        linear = {"beta_schedule": "linear", "beta_start": 1e-4, "beta_end": 0.02}
+        betas = {**linear, "trained_betas": np.linspace(1e-4, 0.02, 1000).tolist()}
+        flow, uni = {"shift": 3.0}, {**linear, "prediction_type": "flow_prediction"}
+        flowing = Solver.named("euler", 4)
+        of_scaled = Solver.named("euler", 4, schedule="ddpm-scaled-linear", prediction="noise")
+        for solver, config in ((self.solver(), linear), (self.solver(), betas), (flowing, flow),
+                               (of_scaled, scaled), (flowing, uni)):
+            made = BespokeScheduler.from_solvers(solver, config)
+            BespokeScheduler.from_solvers(solver, made)  # in the place of itself
+            BespokeScheduler.from_config(made.config)
+        for solver, config in ((self.solver(), scaled), (of_scaled, linear), (of_scaled, betas),
+                               (flowing, linear), (of_scaled, {**linear, "beta_end": 0.012}),
+                               (self.solver(), {**linear, "prediction_type": "v_prediction",
+                                                "rescale_betas_zero_snr": True})):
+            with self.assertRaisesRegex(Error, "is for the path .*, the pipeline's network for "):
+                BespokeScheduler.from_solvers(solver, config)
+            with self.assertRaisesRegex(Error, "is for the path"):
+                BespokeScheduler.from_config(config, solvers=[json.loads(solver.to_json())])
+        for config in (flow, uni):
+            with self.assertRaisesRegex(Error, "does not go with|is for the path"):
+                BespokeScheduler.from_solvers(self.solver(), config)
+        with self.assertRaisesRegex(Error, "EDM's kind"):
+            BespokeScheduler.from_solvers(self.solver(), {"sigma_data": 0.5})
+
+        class Levels:  # of a name that we do not know
+            config = {"beta_schedule": "sigmoid"}
+            alphas_cumprod = torch.tensor(np.cumprod(1 - np.linspace(1e-4, 0.02, 1000)))
+        BespokeScheduler.from_solvers(self.solver(), Levels())
+        with self.assertRaisesRegex(Error, "the pipeline's network for table"):
+            BespokeScheduler.from_solvers(of_scaled, Levels())
+
+    def test_another_prediction_is_warned_of(self):
+        def said(prediction, kind, provenance=None):
+            solver = Solver.of([0, 0.5, 1], [1, 1], [[0.5], [0.5, 0.5]], schedule=self.schedule,
+                               prediction=prediction, name="mine", provenance=provenance)
+            with warnings.catch_warnings(record=True) as seen:
+                warnings.simplefilter("always")
+                BespokeScheduler.from_solvers(solver, {"prediction_type": kind})
+            return [str(one.message) for one in seen]
+        self.assertEqual(said("data", "epsilon"),
+                         ["solver mine was made for data prediction, this model has noise "
+                          "prediction; fit one for this pipeline"])
+        self.assertEqual(said("noise", "epsilon"), [])
+        self.assertEqual(said("data", "epsilon", {"made_by": "catalogue"}), [])
+
+    def test_what_the_replaced_scheduler_clips_is_clipped(self):
+        def clipped(x, timestep):
+            output = call(x, timestep).double()
+            t = 1 - (float(timestep) + 1) / 1000
+            alpha, sigma = self.schedule.alpha(t), self.schedule.sigma(t)
+            data = ((x.double() - sigma * output) / alpha).clamp(-0.5, 0.5)
+            return (x.double() - alpha * data) / sigma
+        call, solver = network(self.schedule, "noise"), self.solver(name="ddim")
+        by_hand = pipeline(BespokeScheduler.from_solvers(solver), clipped, self.noise, 6)
+        plain = pipeline(BespokeScheduler.from_solvers(solver), call, self.noise, 6)
+        self.assertGreater(float((by_hand - plain).abs().max()), 0.05)
+        config = {"prediction_type": "epsilon", "clip_sample": True, "clip_sample_range": 0.5}
+        made = BespokeScheduler.from_solvers(solver, config)
+        with tempfile.TemporaryDirectory() as folder:
+            made.save_pretrained(folder)
+            loaded = BespokeScheduler.from_pretrained(folder)
+        in_its_place = BespokeScheduler.from_solvers(solver, made)
+        by_config = BespokeScheduler.from_config(config, solvers=made.config.solvers)
+        for scheduler in (made, loaded, in_its_place, by_config):
+            found = pipeline(scheduler, call, self.noise, 6)
+            np.testing.assert_allclose(found, by_hand, atol=1e-3)
+        for scheduler in (BespokeScheduler.from_solvers(solver, config, clip=False),
+                          BespokeScheduler.from_solvers(
+                              Solver.of(solver.times, solver.a, solver.b, clip=(-9, 9),
+                                        start_scale=solver.start_scale, schedule=self.schedule,
+                                        prediction="noise"), config)):
+            np.testing.assert_allclose(pipeline(scheduler, call, self.noise, 6), plain, atol=2e-3)
+
+    def test_a_clip_that_a_solver_was_not_made_for_is_warned_of(self):
+        def said(config, **options):
+            solver = Solver.of([0, 0.5, 1], [1, 1], [[0.5], [0.5, 0.5]], schedule=self.schedule,
+                               prediction="noise", name="mine")
+            with warnings.catch_warnings(record=True) as seen:
+                warnings.simplefilter("always")
+                BespokeScheduler.from_solvers(solver, {"prediction_type": "epsilon", **config},
+                                              **options)
+                BespokeScheduler.from_solvers(self.solver(), {"clip_sample": True})
+            return [str(one.message) for one in seen]
+        self.assertEqual(said({"clip_sample": True}),
+                         ["solver mine was made for data that is not clipped, this run has data "
+                          "clipped to [-1, 1]; fit one for this pipeline"])
+        self.assertEqual(said({}), [])
+        self.assertEqual(said({"clip_sample": True}, clip=False), [])
+        self.assertEqual(said({"clip_sample": True}, clip=True), [])
+
+    def test_thresholding_is_kept_for_the_way_back(self):
+        theirs = {"prediction_type": "epsilon", "thresholding": True, "sample_max_value": 1.5,
+                  "dynamic_thresholding_ratio": 0.9}
+        made = BespokeScheduler.from_solvers(self.solver(), theirs)
+        self.assertEqual({key: made.config[key] for key in theirs}, theirs)
+        self.assertEqual(made._clip(self.solver()), bespoke.clip.Clip(-1, 1, 0.9, 1.5))
 
 
 @unittest.skipUnless(REAL, "diffusers is not installed")

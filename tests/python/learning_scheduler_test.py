@@ -177,7 +177,9 @@ class Learns(unittest.TestCase):
             saved = Pipe(pipes[0].scheduler.learnt(), Network())
             np.testing.assert_allclose(saved(2 * noise_like(2), 5), by_config, atol=1e-3)
             self.assertFalse(saved.scheduler.config.get("clip_sample"))
-            self.assertFalse(saved.scheduler.config.get("thresholding"))
+            self.assertEqual(bool(saved.scheduler.config.get("thresholding")), dynamic)
+            again = learning(saved.scheduler.config, samples=1, steps=5)
+            self.assertEqual(again._field.clip, pipes[0].scheduler._field.clip)
 
     def test_several_numbers_of_steps_from_one_image(self):
         network = Network()
