@@ -15,16 +15,13 @@ from bespoke.errors import DivergedError, Error
 from bespoke.field import Callback, Field, GuidanceLike, ScheduleLike
 from bespoke.field_trial import levels_of_time
 from bespoke.progress import Progress, ProgressLike, open_progress
-from bespoke.results import Evaluations, Result, checked_nfe, for_each_nfe
+from bespoke.results import Evaluations, Result, checked_nfe, few_samples_note, for_each_nfe
 from bespoke.solver import Solver
 from bespoke.team import started_team
 from bespoke.trajectories import core_field, reference
 
 StartScale = Union[str, int]  # "free" or 1
 Features = Callable[[Array], Any]  # of samples [count, ...], a row of numbers for each
-
-
-ENOUGH_HELD_OUT = 16  # samples, to say how near others will come
 
 
 class Problem:
@@ -307,7 +304,7 @@ class _Search:
 
     def _note(self, summary: Dict[str, Any]) -> str:
         notes = (self._ending_note(summary), self.problem.left_out, self.problem.size_note,
-                 self._few_note())
+                 few_samples_note(self._held_out))
         return "; ".join(note for note in notes if note)
 
     @property
@@ -318,12 +315,6 @@ class _Search:
     def _chosen_by(self) -> int:
         apart = self.parts is not None and self.parts.choosing is not self.parts.training
         return self.parts.choosing.count if self.parts and apart else 0
-
-    def _few_note(self) -> str:
-        if not 0 < self._held_out < ENOUGH_HELD_OUT:
-            return ""
-        return (f"{self._held_out} samples measured it, which is few: on others it may differ by "
-                "more than this error says")
 
     def _ending_note(self, summary: Dict[str, Any]) -> str:
         if summary["ending"] == "interrupted":

@@ -489,6 +489,10 @@ class Methods(unittest.TestCase):
         self.assertGreater(psnr[solver.name], psnr["midpoint"] + 10)
         with self.assertRaisesRegex(bespoke.Error, "unconditional="):
             solver.sample(two_gaussians, noise)
+        with self.assertRaisesRegex(bespoke.Error, "guides itself with guidance w = 1.5 .* and no "
+                                                   "other; this run has guidance w = 2 "):
+            bespoke.compare(two_gaussians, noise, [solver], nfe=4, guidance=2,
+                            unconditional=plain, progress=False)
 
     def test_a_problem_draws_its_samples_once(self):
         field = Counted(two_gaussians)
@@ -734,6 +738,53 @@ class Refusals(unittest.TestCase):
         name = comparison.notes[0].split(" is ")[1]
         again = bespoke.compare(two_gaussians, noise, [name], nfe=6, progress=False)
         self.assertAlmostEqual(again.rows[0].psnr, comparison.best().psnr, delta=1e-9)
+
+    def test_psnr_has_its_standard_error(self):
+        noise = normal(3, 20, 4)
+        found = bespoke.compare(two_gaussians, noise, ["euler", "midpoint"], nfe=(4, 6),
+                                progress=False)
+        each = [bespoke.compare(two_gaussians, noise[k:k + 1], ["euler"], nfe=4, progress=False)
+                for k in range(20)]
+        decibels = [one.rows[0].psnr for one in each]
+        row = found.rows[0]
+        self.assertAlmostEqual(row.psnr, np.mean(decibels), delta=0.01)
+        self.assertAlmostEqual(row.psnr_error, np.std(decibels, ddof=1) / 20 ** 0.5, delta=0.01)
+        self.assertIn(f"{row.psnr:.2f} ± {row.psnr_error:.2f}  ", found.table())
+        self.assertIn(f"<td>{row.psnr:.2f} ± {row.psnr_error:.2f}</td>", found._repr_html_())
+        self.assertIn("± standard error", str(found))
+        self.assertEqual({len(line) for line in found.table().splitlines()},
+                         {len("midpoint") + 2 * len("  12.34 ± 1.23")})
+        self.assertEqual(found.notes, [])
+        self.assertIn("1 sample measured it, which is few", str(each[0]))
+        self.assertEqual(each[0].rows[0].psnr_error, 0)
+        self.assertNotIn(" ± ", each[0].table())
+        wild = Solver.of([0, 1], [1e308], [[1e308]], name="wild")
+        with np.errstate(over="ignore", invalid="ignore"):
+            row = bespoke.compare(two_gaussians, noise * 1e9, [wild], progress=False).rows[0]
+        self.assertTrue(np.isnan(row.psnr_error))
+
+    def test_what_a_solver_was_not_made_for_is_noted(self):
+        path = Schedule("vp")
+
+        def notes(guidance=0.0, prediction="noise", made_by=None, run=1.0):
+            solver = Solver.of([0.1, 0.5, 1], [1, 1], [[0.5], [0.5, 0.5]], name="mine",
+                               schedule=path, prediction=prediction, guidance=guidance,
+                               provenance=made_by and {"made_by": made_by})
+            field = SMALL.field(path, "noise")
+            return bespoke.compare(field, normal(0, 16, 4), [solver, "euler"], nfe=2, schedule=path,
+                                   prediction="noise", guidance=run, progress=False,
+                                   unconditional=lambda t, x: 0.9 * field(t, x)).notes
+        self.assertEqual(notes(guidance=1.0), [])
+        self.assertEqual(notes(guidance=2.0, prediction="data"), [
+            "mine was made for guidance w = 2 (guidance_scale 3), this run has guidance w = 1 "
+            "(guidance_scale 2)",
+            "mine was made for data prediction, this model has noise prediction"])
+        self.assertEqual(notes(guidance="0.5-3"), [])
+        self.assertEqual(len(notes(guidance="1.5-3")), 1)
+        self.assertEqual(len(notes(guidance="0.5-3", run="0-2")), 1)
+        self.assertEqual(notes(guidance="0-3", run="0.5-2"), [])
+        self.assertEqual(len(notes(guidance="0:1,0.5:1")), 1)
+        self.assertEqual(notes(guidance=2.0, prediction="data", made_by="catalogue"), [])
 
     def test_of_a_file_the_numbers_asked_for_are_compared(self):
         with tempfile.TemporaryDirectory() as folder:
