@@ -83,6 +83,16 @@ class Pupil:
         self.shape: Optional[Tuple[int, ...]] = None
         self.peak = 2.0
 
+    @property
+    def guided(self) -> bool:
+        """Whether guidance is known to have been in what it learnt from."""
+        return self.seen.guidance is not None and self.seen.guidance > 1
+
+    def quality(self) -> Dict[int, Quality]:
+        """By number of steps."""
+        return {nfe: learnt.quality(self.peak, self.guided)
+                for nfe, learnt in self.learner.learnt.items()}
+
 
 class LearningScheduler(FromNoise, SchedulerMixin, ConfigMixin):
     """Learns to draw in `steps` evaluations what the network draws in many, from the first images.
@@ -151,8 +161,7 @@ class LearningScheduler(FromNoise, SchedulerMixin, ConfigMixin):
     @property
     def quality(self) -> Dict[int, Quality]:
         """How near later images are to those of many evaluations, by number of steps."""
-        pupil = self._latest()
-        return {nfe: learnt.quality(pupil.peak) for nfe, learnt in pupil.learner.learnt.items()}
+        return self._latest().quality()
 
     @property
     def learning(self) -> bool:
@@ -168,8 +177,8 @@ class LearningScheduler(FromNoise, SchedulerMixin, ConfigMixin):
         """A scheduler with the solvers learnt in the latest call."""
         pupil = self._latest()
         guidance = pupil.seen.guidance
-        solvers = [solver_of(learnt, self._field, learnt.quality(pupil.peak))
-                   for learnt in pupil.learner.learnt.values()]
+        solvers = [solver_of(pupil.learner.learnt[nfe], self._field, quality)
+                   for nfe, quality in pupil.quality().items()]
         config = {key: value for key, value in self.config.items() if key not in OWN_KEYS}
         return BespokeScheduler.from_solvers(
             solvers, config, guidance_range=None if guidance is None else
@@ -264,7 +273,7 @@ class LearningScheduler(FromNoise, SchedulerMixin, ConfigMixin):
         pupil.shape, pupil.peak = tuple(samples.shape[1:]), usual_peak(samples)
         if pupil not in self._pupils:
             self._pupils.append(pupil)
-        self._say(learnt_line(pupil.learner, pupil.peak))
+        self._say(learnt_line(pupil.learner, pupil.peak, pupil.guided))
 
     def _check_time(self, wanted: float, given: Any) -> None:
         expected = self._network_time(wanted)

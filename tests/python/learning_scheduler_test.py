@@ -325,10 +325,20 @@ class Learns(unittest.TestCase):
         lines = said.getvalue().splitlines()
         self.assertEqual(lines[0], f"bespoke: drawing with {FIRST} evaluations to learn 8-step "
                                    "sampling; later ones take 8")
-        self.assertRegex(lines[1], r"^bespoke: learnt; 8 steps: \d+\.\d \+- \d\.\d dB "
+        self.assertRegex(lines[1], r"^bespoke: learnt; 8 steps: \d+\.\d \+- \d+\.\d dB "
                                    r"\(estimated by leaving out parts\), for a range of 2$")
         self.assertEqual(lines[2:], ["bespoke: num_inference_steps is 50; taking the 8 that are "
                                      "learnt"])
+
+    def test_estimates_under_guidance_are_doubted(self):
+        doubted = "an estimate from the sample itself; under guidance mostly too high"
+        for guidance, doubt in ((7.5, doubted), (1.0, ""), (None, "")):
+            pipe = Pipe(learning(steps=4), Network())
+            pipe(noise_like(1), 4, guidance_scale=guidance)
+            self.assertEqual(pipe.scheduler.quality[4].doubt, doubt)
+            pipe(noise_like(2), 4, guidance_scale=guidance)
+            self.assertTrue(pipe.scheduler.quality[4].measured)
+            self.assertEqual(pipe.scheduler.quality[4].doubt, "")
 
     def test_accelerate(self):
         class Scheduler:
