@@ -720,6 +720,42 @@ class Refusals(unittest.TestCase):
         self.check("from 1 to", two_gaussians, noise, nfe=0)
         self.check("at least 2 samples are needed", two_gaussians, noise, nfe=5, held_out=7)
 
+    def test_numbers_and_words_of_another_kind_are_refused_in_a_sentence(self):
+        noise = normal(0, 24, 4)
+
+        def refused(pattern, **options):
+            for function in (bespoke.distill,
+                             lambda *arguments, **given: bespoke.Problem(
+                                 *arguments).distill(**given)):
+                with self.assertRaisesRegex(Error, pattern) as raised:
+                    function(two_gaussians, noise, **{"nfe": 3, "progress": False, **options})
+                self.assertNotIn("\n", str(raised.exception))
+                if {"held_out", "peak", "tolerance"} & set(options):
+                    break  # these are arguments of Problem itself
+        whole = "must be a whole number, found "
+        for name in ("calls", "network_calls", "iterations", "samples", "held_out"):
+            for value in (2.5, "3", True, 4.0):
+                refused(f"^{name}: {whole}{value!r}$", **{name: value})
+        for name in ("network_calls", "iterations", "samples", "held_out"):
+            refused(f"^{name}: must be at least 0, found -1$", **{name: -1})
+        refused("^calls: must be at least 1, found 0$", calls=0)
+        refused(r"^match_groups\[1\]: " + whole + "0.5$", match_groups=[1, 0.5] * 12)
+        refused("^match_groups has a number for each sample, found 3$", match_groups=3)
+        for name in ("difference", "time_difference", "match_weight", "peak", "tolerance"):
+            refused(f"^{name}: must be a finite number, found 'a'$", **{name: "a"})
+        for name in ("peak", "tolerance"):
+            refused(f"^{name}: must be above 0, found 0$", **{name: 0})
+        for name in ("match", "method", "times", "name"):
+            refused(f"^{name}: must be a text, found 3$", **{name: 3})
+        refused("^starts are names of the catalogue, Solvers or Results, found 3$", starts=[3])
+        refused("^features must be a callable, found 3$", features=3)
+
+    def test_one_start_needs_no_list(self):
+        results = [bespoke.distill(two_gaussians, normal(0, 12, 4), nfe=4, iterations=1,
+                                   starts=starts, progress=False)
+                   for starts in ("midpoint", ["midpoint"])]
+        np.testing.assert_array_equal(*(result.solver.b[-1] for result in results))
+
     def test_solvers_of_other_paths_are_not_compared(self):
         with self.assertRaisesRegex(Error, "for the schedule vp"):
             bespoke.compare(two_gaussians, normal(0, 4, 8),
