@@ -11,9 +11,9 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from bespoke import _core, field_differences
-from bespoke.arrays import Array, Arrays
+from bespoke.arrays import Array
 from bespoke.clip import ClipLike
-from bespoke.error_mask import error_mask_of, mask_of_samples
+from bespoke.error_mask import error_mask_of, mask_of_samples, mean_squares
 from bespoke.errors import DivergedError, Error
 from bespoke.field import Callback, Field, GuidanceLike, ScheduleLike
 from bespoke.plots import chart_svg, plot_comparison
@@ -22,6 +22,7 @@ from bespoke.results import (Evaluations, Result, checked_nfes, few_samples_note
                              write_page)
 from bespoke.sampling import run_solver
 from bespoke.solver import PathLike, Solver
+from bespoke.starting_noise import check_deviation
 from bespoke.trajectories import Reference, core_field, reference
 
 Contender = Union[str, Solver, Result]
@@ -119,6 +120,7 @@ def compare(field: Callback, noise: Any, solvers: Sequence[Contender],
     made = Field(field, noise, prediction=prediction, schedule=schedule, conditions=conditions,
                  guidance=guidance, unconditional=unconditional, batch=batch, clip=clip)
     mask = error_mask_of(error_mask, made.noise, made.arrays, made.conditions, made.structure)
+    check_deviation(made.arrays, made.noise, mask, made.schedule)
     counts = None if nfe is None else checked_nfes(nfe)
     named: List[Contender] = ([solvers] if isinstance(solvers, (str, Solver, Result))
                               else list(solvers))
@@ -262,8 +264,8 @@ def _measured(name: str, solver: Solver, field: Field, noise: Array, truth: Refe
         return ComparisonRow(name, solver.nfe, *[NAN] * 7, True)
     arrays = field.arrays
     seconds = (time.monotonic() - began) / len(truth.samples)
-    powers = _mean_squares(arrays, truth.x, mask).tolist()
-    errors = _mean_squares(arrays, arrays.wide(x) - truth.x, mask).clip(1e-30).tolist()
+    powers = mean_squares(arrays, truth.x, mask).tolist()
+    errors = mean_squares(arrays, arrays.wide(x) - truth.x, mask).clip(1e-30).tolist()
     low, median, high = (_core.quantile(errors, part) for part in (0.05, 0.5, 0.95))
     return ComparisonRow(name, solver.nfe, _core.mean_psnr(errors, peak), _psnr_error(errors),
                          _core.mean_snr(errors, powers), low, median, high, seconds, False)
@@ -274,14 +276,6 @@ def _psnr_error(errors: Sequence[float]) -> float:
     if len(errors) < 2:
         return 0.0
     return float(np.std(10 * np.log10(errors), ddof=1) / np.sqrt(len(errors)))
-
-
-def _mean_squares(arrays: Arrays, x: Array, mask: Optional[Array]) -> np.ndarray:
-    """Of each sample, over the numbers that count."""
-    if mask is None:
-        return arrays.root_mean_squares(x) ** 2
-    counted = arrays.root_mean_squares(arrays.weighed(x, mask))
-    return (counted / arrays.root_mean_squares(mask)) ** 2
 
 
 def _cell(row: Optional[ComparisonRow]) -> str:

@@ -17,6 +17,7 @@ from bespoke.field_trial import levels_of_time
 from bespoke.progress import Progress, ProgressLike, open_progress
 from bespoke.results import Evaluations, Result, checked_nfe, few_samples_note, for_each_nfe
 from bespoke.solver import Solver
+from bespoke.starting_noise import check_deviation
 from bespoke.team import started_team
 from bespoke.trajectories import core_field, reference
 
@@ -45,6 +46,7 @@ class Problem:
         self.noise = self.field.noise
         self.error_mask = error_mask_of(error_mask, self.noise, self.field.arrays,
                                         self.field.conditions, self.field.structure)
+        check_deviation(self.field.arrays, self.noise, self.error_mask, self.field.schedule)
         self.count = self.given = int(self.noise.shape[0])
         self.held_out = _held_out(held_out, self.count)  # to choose by and to measure
         self.tolerance = _positive(tolerance, "tolerance")

@@ -331,6 +331,32 @@ class Methods(unittest.TestCase):
     def setUp(self):
         self.noise = normal(1, 40, 8)
 
+    def test_paths_that_start_from_large_noise(self):
+        for description in ("ve", "edm", {"name": "edm", "sigma_min": 0.002, "sigma_max": 60.0},
+                            "ve-power"):
+            path = Schedule(description)
+            noise, fresh = (bespoke.noise((24, 4), seed=seed, schedule=path) for seed in (1, 2))
+            for prediction in ("noise", "data"):
+                result = bespoke.fit(SMALL.field(path, prediction), noise, nfe=8, schedule=path,
+                                     prediction=prediction, progress=False)
+                self.assertGreater(result.psnr, 60, (description, prediction))
+                found = result.solver.sample(SMALL.field(path, prediction), fresh)
+                error = ((found - self.by_small_steps(path, fresh)) ** 2).mean(1)
+                self.assertGreater(float(np.mean(10 * np.log10(4 / error))), 60, description)
+
+    @staticmethod
+    def by_small_steps(path, noise):
+        """Midpoint steps in the logarithm of sigma, where alpha is 1."""
+        least = max(path.sigma(1.0), 1e-4)
+        levels, y = np.geomspace(path.source_std, least, 3000), noise.astype(np.float64)
+
+        def slope(y, s):
+            return y - SMALL.predict(np.ones(len(y)), np.full(len(y), s), y)[0]
+        for high, low in zip(levels, levels[1:]):
+            middle, h = np.sqrt(high * low), np.log(low / high)
+            y = y + h * slope(y + h / 2 * slope(y, high), middle)
+        return y
+
     def test_the_fit_beats_the_catalogue_and_direct_the_fit(self):
         for nfe in (4, 6):
             fitted = bespoke.fit(two_gaussians, self.noise, nfe=nfe, progress=False)
@@ -755,6 +781,35 @@ class Refusals(unittest.TestCase):
                                    starts=starts, progress=False)
                    for starts in ("midpoint", ["midpoint"])]
         np.testing.assert_array_equal(*(result.solver.b[-1] for result in results))
+
+    def test_noise_of_another_deviation_is_refused(self):
+        path, noise = Schedule("ve"), normal(0, 24, 4)
+        field = SMALL.field(path, "noise")
+
+        def tried(scale, function=bespoke.fit, given=noise, **options):
+            return function(field, scale * given, **{"schedule": path, "prediction": "noise",
+                                                     "progress": False, **options})
+        for function, more in ((bespoke.fit, {}), (bespoke.distill, {}),
+                               (bespoke.compare, {"solvers": "euler"})):
+            for scale, factor in ((1, "50$"), (120, r"0\.\d+$"), (20, r"2\.\d+$")):
+                with self.assertRaisesRegex(Error, "the noise has the deviation .* on the path ve "
+                                                   "start from 50: multiply it by " + factor):
+                    tried(scale, function, **more)
+            tried(50, function, **more)
+        tried(60)
+        tried(38)
+        tried(1, schedule="vp")
+        # Few numbers may be so by chance, and those that do not count are not looked at.
+        bespoke.compare(field, 20 * normal(0, 1, 4), "euler", schedule=path, prediction="noise",
+                        progress=False)
+        padded = np.concatenate([noise, np.zeros_like(noise)], 1)
+        mask = np.repeat([1, 0], 4)
+        wide = Mixture(np.concatenate([SMALL.means, 0 * SMALL.means], 1), SMALL.deviations)
+        bespoke.fit(wide.field(path, "noise"), 50 * padded, schedule=path, prediction="noise",
+                    error_mask=mask, progress=False)
+        with self.assertRaisesRegex(Error, "multiply it by 50"):
+            bespoke.fit(wide.field(path, "noise"), padded, schedule=path, prediction="noise",
+                        error_mask=mask, progress=False)
 
     def test_solvers_of_other_paths_are_not_compared(self):
         with self.assertRaisesRegex(Error, "for the schedule vp"):
