@@ -46,6 +46,17 @@ def levels_of_time(field: Field, noise: Array) -> Optional[int]:
     return _counted_levels(answers, least)
 
 
+def check_repeats(field: Field, noise: Array) -> None:
+    """Refuses a field that answers the same call differently, by asking twice at one time.
+
+    For fields that take one time for all their samples.
+    """
+    count = int(noise.shape[0])
+    found, again = (field.arrays.to_numpy(
+        field.network(noise, [_PLACES[1]] * count, list(range(count)))) for _ in range(2))
+    _check_repeats(found, again)
+
+
 def _differ(left: np.ndarray, right: np.ndarray, least: float) -> bool:
     """By more than that part of their root mean square."""
     return bool(np.abs(left - right).max() > least * float(np.sqrt(np.mean(left ** 2))))

@@ -13,7 +13,7 @@ from bespoke.clip import ClipLike
 from bespoke.error_mask import error_mask_of, mask_of_samples
 from bespoke.errors import DivergedError, Error
 from bespoke.field import Callback, Field, GuidanceLike, ScheduleLike
-from bespoke.field_trial import levels_of_time
+from bespoke.field_trial import check_repeats, levels_of_time
 from bespoke.progress import Progress, ProgressLike, open_progress
 from bespoke.results import Evaluations, Result, checked_nfe, few_samples_note, for_each_nfe
 from bespoke.solver import Solver
@@ -165,10 +165,12 @@ class Problem:
     def levels(self) -> Optional[int]:
         """Levels of noise that the field tells apart; None where its times are not rounded.
 
-        A field that answers the same call differently is refused. Fields that take one time for a
-        whole batch are not tried.
+        A field that answers the same call differently is refused. Of fields that take one time for
+        a whole batch nothing else is asked.
         """
-        if not self._was_tried and not self.together:
+        if not self._was_tried and self.together:
+            check_repeats(self.field, self.noise)
+        elif not self._was_tried:
             self._levels = levels_of_time(self.field, self.noise)
         self._was_tried = True
         return self._levels
