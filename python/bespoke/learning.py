@@ -447,10 +447,18 @@ def _finite(lesson: Generator[Wanted, np.ndarray, Any]) -> Generator[Wanted, np.
 
     def answer(data: np.ndarray) -> np.ndarray:
         if not np.isfinite(data).all():
-            raise DivergedError(f"the model returned NaN or infinity at t = {asked[0]:.6g}; "
-                                "nothing was learnt from this call")
+            raise DivergedError(f"the model returned NaN or infinity at t = {asked[0]:.6g}"
+                                f"{_whose(data)}; nothing was learnt from this call")
         return data
     return (yield from _translated(lesson, ask, answer))
+
+
+def _whose(data: np.ndarray) -> str:
+    """Which of several samples are not finite: they share their steps, so one ends all."""
+    bad = np.flatnonzero(~np.isfinite(data.reshape(len(data), -1)).all(1))
+    if len(bad) == len(data):
+        return ""
+    return f" for {len(bad)} of {len(data)} samples, the first of them number {bad[0] + 1}"
 
 
 def _translated(lesson: Generator[Wanted, np.ndarray, Any], ask: Callable[[Wanted], Wanted],

@@ -319,6 +319,23 @@ class Learning(unittest.TestCase):
         self.assertEqual(half(noise.bfloat16()).dtype, torch.bfloat16)
 
 
+class Divergence(unittest.TestCase):
+    def test_one_sample_that_is_not_finite_is_named(self):
+        def broken(rows):
+            def field(t, x):
+                found = VELOCITY(t, x)
+                if t[0] > 0.5:
+                    found[rows] = np.nan
+                return found
+            return Sampler(field, steps=4, say=False)
+        with self.assertRaisesRegex(DivergedError, r"NaN or infinity at t = 0\.5\d* for 1 of 4 "
+                                                   "samples, the first of them number 3; nothing"):
+            broken([2])(normal(1, 4))
+        for rows, count in ((slice(None), 4), ([0], 1)):
+            with self.assertRaisesRegex(DivergedError, r"infinity at t = 0\.5\d*; nothing was"):
+                broken(rows)(normal(1, count))
+
+
 class Estimates(unittest.TestCase):
     """What is said of later samples after the first ones, where the truth is known."""
 
