@@ -63,6 +63,14 @@ class Seen(NamedTuple):
 
     guidance: Optional[float]
     network: Optional[SeenNetwork]
+    guided: bool  # whether a second answer of the network is subtracted
+
+    @classmethod
+    def of_caller(cls) -> "Seen":
+        """Of the pipeline whose call this happens in."""
+        guidance, pipe = guidance_of_caller(), pipeline_of_caller()
+        return cls(guidance, _network_of(pipe),
+                   guidance is not None and guidance > 1 and _guides_by_two_answers(pipe))
 
     def serves(self, other: "Seen") -> bool:
         """Whether what was learnt here holds there."""
@@ -83,14 +91,9 @@ class Pupil:
         self.shape: Optional[Tuple[int, ...]] = None
         self.peak = 2.0
 
-    @property
-    def guided(self) -> bool:
-        """Whether guidance is known to have been in what it learnt from."""
-        return self.seen.guidance is not None and self.seen.guidance > 1
-
     def quality(self) -> Dict[int, Quality]:
         """By number of steps."""
-        return {nfe: learnt.quality(self.peak, self.guided)
+        return {nfe: learnt.quality(self.peak, self.seen.guided)
                 for nfe, learnt in self.learner.learnt.items()}
 
 
@@ -199,8 +202,7 @@ class LearningScheduler(FromNoise, SchedulerMixin, ConfigMixin):
         if sigmas is not None:
             num_inference_steps = default_count(sigmas)
         self._forget_run()
-        self._pupil = self._pupil_for(Seen(guidance_of_caller(), network_of_caller()),
-                                      num_inference_steps)
+        self._pupil = self._pupil_for(Seen.of_caller(), num_inference_steps)
         learner = self._pupil.learner
         self._learns = learner.wants_more
         self.num_inference_steps = self._chosen(learner, num_inference_steps)
@@ -273,7 +275,7 @@ class LearningScheduler(FromNoise, SchedulerMixin, ConfigMixin):
         pupil.shape, pupil.peak = tuple(samples.shape[1:]), usual_peak(samples)
         if pupil not in self._pupils:
             self._pupils.append(pupil)
-        self._say(learnt_line(pupil.learner, pupil.peak, pupil.guided))
+        self._say(learnt_line(pupil.learner, pupil.peak, pupil.seen.guided))
 
     def _check_time(self, wanted: float, given: Any) -> None:
         expected = self._network_time(wanted)
@@ -320,23 +322,36 @@ def accelerate(pipe: Any, steps: Union[None, int, Sequence[int]] = 8, **options:
     return pipe
 
 
-def network_of_caller() -> Optional[SeenNetwork]:
-    """Which network the pipeline's call has, and its adapters, where that can be seen."""
+def pipeline_of_caller() -> Any:
+    """The pipeline whose call this happens in, or None."""
     frame: Optional[FrameType] = sys._getframe(1)
     while frame is not None:
         pipe = frame.f_locals.get("self")
         if hasattr(pipe, "scheduler") and hasattr(pipe, "__call__"):
-            network = getattr(pipe, "transformer", None) or getattr(pipe, "unet", None)
-            if network is None:
-                return None
-            active = getattr(network, "active_adapters", None)
-            try:
-                names = tuple(active()) if callable(active) else ()
-            except ValueError:  # it has none
-                names = ()
-            return SeenNetwork.of(network, names)
+            return pipe
         frame = frame.f_back
     return None
+
+
+def _network_of(pipe: Any) -> Optional[SeenNetwork]:
+    """A pipeline's network and its adapters, where that can be seen."""
+    network = getattr(pipe, "transformer", None) or getattr(pipe, "unet", None)
+    if network is None:
+        return None
+    active = getattr(network, "active_adapters", None)
+    try:
+        return SeenNetwork.of(network, active() if callable(active) else ())
+    except ValueError:  # it has none
+        return SeenNetwork.of(network)
+
+
+def _guides_by_two_answers(pipe: Any) -> bool:
+    """Not where the scale is an input of the network (Flux). Where that is not known, it does."""
+    known = getattr(pipe, "do_classifier_free_guidance", None)
+    if known is not None:
+        return bool(known)
+    return not hasattr(getattr(getattr(pipe, "transformer", None), "config", None),
+                       "guidance_embeds")
 
 
 def _field_of(config: Any) -> DataField:

@@ -410,6 +410,35 @@ class Pipelines(unittest.TestCase):
             down_block_types=("DownBlock2D", "AttnDownBlock2D"),
             up_block_types=("AttnUpBlock2D", "UpBlock2D")).eval()
 
+    def check_learning(self, pipe, network, scheduler, latents, **arguments):
+        """A first call of many evaluations, then of 4: near it, and two images for each prompt."""
+        calls = []
+        hook = network.register_forward_hook(lambda *given: calls.append(1))
+        self.addCleanup(hook.remove)
+        pipe.scheduler = scheduler
+        self.assertIs(bespoke.accelerate(pipe, steps=4, samples=1, quiet=True), pipe)
+        images = []
+        for least, most in ((36, 42), (4, 4)):
+            calls.clear()
+            images.append(pipe(latents=latents, num_inference_steps=4, output_type="latent",
+                               **arguments).images)
+            self.assertEqual(len(calls), len(pipe.scheduler.timesteps))
+            self.assertTrue(least <= len(calls) <= most, len(calls))
+        self.assertLess(float((images[1] - images[0]).norm() / images[0].norm()), 0.1)
+        guided = arguments.get("guidance_scale", 1) > 1
+        self.assertEqual("guidance" in pipe.scheduler.quality[4].doubt, guided)
+        calls.clear()
+        several = pipe(num_images_per_prompt=2, num_inference_steps=4, output_type="latent",
+                       generator=torch.manual_seed(1), **arguments).images
+        self.assertEqual((len(several), len(calls)), (2 * len(latents), 4))
+        self.assertTrue(torch.isfinite(several).all())
+        self.assertGreater(float((several[0] - several[1]).abs().max()), 0.1)
+        learnt = pipe.scheduler.learnt()
+        pipe.scheduler = learnt
+        again = pipe(latents=latents, num_inference_steps=4, output_type="latent",
+                     **arguments).images
+        np.testing.assert_allclose(again, images[1], atol=1e-3 * float(images[1].abs().max()))
+
     def unconditional_field(self, unet):
         return lambda t, x: unet(x, (1000 * (1 - t) - 1).clamp(min=0)).sample
 
@@ -475,6 +504,8 @@ class Pipelines(unittest.TestCase):
                                                             "negative": negative})
         scale = expected.abs().max()
         np.testing.assert_allclose(found / scale, expected / scale, atol=1e-4)
+        self.check_learning(pipe, unet, base, noise, prompt_embeds=prompt,
+                            negative_prompt_embeds=negative, guidance_scale=5.0)
 
     def test_stable_diffusion_xl(self):
         unet = diffusers.UNet2DConditionModel(
@@ -505,6 +536,8 @@ class Pipelines(unittest.TestCase):
         expected = solver.sample(field, noise)
         scale = expected.abs().max()
         np.testing.assert_allclose(found / scale, expected / scale, atol=1e-4)
+        self.check_learning(pipe, unet, base, noise, prompt_embeds=prompt,
+                            pooled_prompt_embeds=pooled, guidance_scale=1.0, height=8, width=8)
 
     def test_stable_diffusion_3(self):
         try:
@@ -527,12 +560,14 @@ class Pipelines(unittest.TestCase):
             return -transformer(hidden_states=x, timestep=1000 * (1 - t),
                                 encoder_hidden_states=prompt, pooled_projections=pooled,
                                 return_dict=False)[0]
-        solver = Solver.named("ab2", 4)
-        pipe.scheduler = BespokeScheduler.from_solvers(solver, pipe.scheduler)
+        solver, base = Solver.named("ab2", 4), pipe.scheduler
+        pipe.scheduler = BespokeScheduler.from_solvers(solver, base)
         found = pipe(prompt_embeds=prompt, pooled_prompt_embeds=pooled, latents=noise,
                      guidance_scale=1.0, num_inference_steps=4, output_type="latent", height=8,
                      width=8).images
         np.testing.assert_allclose(found, solver.sample(field, noise), atol=1e-4)
+        self.check_learning(pipe, transformer, base, noise, prompt_embeds=prompt,
+                            pooled_prompt_embeds=pooled, guidance_scale=1.0, height=8, width=8)
 
     def test_flux(self):
         try:
@@ -556,11 +591,13 @@ class Pipelines(unittest.TestCase):
             return -transformer(hidden_states=x, timestep=1 - t, guidance=None,
                                 pooled_projections=pooled, encoder_hidden_states=prompt,
                                 txt_ids=torch.zeros(5, 3), img_ids=ids, return_dict=False)[0]
-        solver = Solver.named("midpoint", 4)
-        pipe.scheduler = BespokeScheduler.from_solvers(solver, pipe.scheduler)
+        solver, base = Solver.named("midpoint", 4), pipe.scheduler
+        pipe.scheduler = BespokeScheduler.from_solvers(solver, base)
         found = pipe(prompt_embeds=prompt, pooled_prompt_embeds=pooled, latents=noise,
                      num_inference_steps=4, output_type="latent", height=8, width=8).images
         np.testing.assert_allclose(found, solver.sample(field, noise), atol=1e-4)
+        self.check_learning(pipe, transformer, base, noise, prompt_embeds=prompt,
+                            pooled_prompt_embeds=pooled, height=8, width=8)
 
     def test_flux_is_exported_as_its_pipeline_packs_latents(self):
         try:

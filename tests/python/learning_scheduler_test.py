@@ -3,6 +3,7 @@ where it is installed. Expected samples come from hundreds of steps."""
 
 import sys
 import tempfile
+import types
 import unittest
 import warnings
 import weakref
@@ -339,6 +340,16 @@ class Learns(unittest.TestCase):
             pipe(noise_like(2), 4, guidance_scale=guidance)
             self.assertTrue(pipe.scheduler.quality[4].measured)
             self.assertEqual(pipe.scheduler.quality[4].doubt, "")
+        for says_so, doubt in ((True, doubted), (False, "")):
+            pipe = Pipe(learning(steps=4), Network())
+            pipe.do_classifier_free_guidance = says_so
+            pipe(noise_like(1), 4, guidance_scale=7.5)
+            self.assertEqual(pipe.scheduler.quality[4].doubt, doubt)
+        pipe = Pipe(learning(steps=4), Network())
+        pipe.transformer = types.SimpleNamespace(
+            config=types.SimpleNamespace(guidance_embeds=True))  # as Flux, told its guidance
+        pipe(noise_like(1), 4, guidance_scale=3.5)
+        self.assertEqual(pipe.scheduler.quality[4].doubt, "")
 
     def test_accelerate(self):
         class Scheduler:
