@@ -261,7 +261,7 @@ def _measured(name: str, solver: Solver, field: Field, noise: Array, truth: Refe
     try:
         x = run_solver(solver.core, field, noise, truth.samples, keep=False).x[-1]
     except DivergedError:
-        return ComparisonRow(name, solver.nfe, *[NAN] * 7, True)
+        return ComparisonRow(name, solver.nfe, NAN, NAN, NAN, NAN, NAN, NAN, NAN, True)
     arrays = field.arrays
     seconds = (time.monotonic() - began) / len(truth.samples)
     powers = mean_squares(arrays, truth.x, mask).tolist()
