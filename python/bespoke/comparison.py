@@ -16,13 +16,13 @@ from bespoke.clip import ClipLike
 from bespoke.error_mask import error_mask_of, mask_of_samples, mean_squares
 from bespoke.errors import DivergedError, Error
 from bespoke.field import Callback, Field, GuidanceLike, ScheduleLike
+from bespoke.field_trial import check_deviation
 from bespoke.plots import chart_svg, plot_comparison
 from bespoke.progress import Progress, ProgressLike, open_progress
 from bespoke.results import (Evaluations, Result, checked_nfes, few_samples_note, html_table,
                              write_page)
 from bespoke.sampling import run_solver
 from bespoke.solver import PathLike, Solver
-from bespoke.starting_noise import check_deviation
 from bespoke.trajectories import Reference, core_field, reference
 
 Contender = Union[str, Solver, Result]
@@ -120,7 +120,7 @@ def compare(field: Callback, noise: Any, solvers: Sequence[Contender],
     made = Field(field, noise, prediction=prediction, schedule=schedule, conditions=conditions,
                  guidance=guidance, unconditional=unconditional, batch=batch, clip=clip)
     mask = error_mask_of(error_mask, made.noise, made.arrays, made.conditions, made.structure)
-    check_deviation(made.arrays, made.noise, mask, made.schedule)
+    check_deviation(made, mask)
     counts = None if nfe is None else checked_nfes(nfe)
     named: List[Contender] = ([solvers] if isinstance(solvers, (str, Solver, Result))
                               else list(solvers))

@@ -13,11 +13,10 @@ from bespoke.clip import ClipLike
 from bespoke.error_mask import error_mask_of, mask_of_samples
 from bespoke.errors import DivergedError, Error
 from bespoke.field import Callback, Field, GuidanceLike, ScheduleLike
-from bespoke.field_trial import check_repeats, levels_of_time
+from bespoke.field_trial import check_deviation, check_repeats, levels_of_time
 from bespoke.progress import Progress, ProgressLike, open_progress
 from bespoke.results import Evaluations, Result, checked_nfe, few_samples_note, for_each_nfe
 from bespoke.solver import Solver
-from bespoke.starting_noise import check_deviation
 from bespoke.team import started_team
 from bespoke.trajectories import core_field, reference
 
@@ -46,7 +45,7 @@ class Problem:
         self.noise = self.field.noise
         self.error_mask = error_mask_of(error_mask, self.noise, self.field.arrays,
                                         self.field.conditions, self.field.structure)
-        check_deviation(self.field.arrays, self.noise, self.error_mask, self.field.schedule)
+        check_deviation(self.field, self.error_mask)
         self.count = self.given = int(self.noise.shape[0])
         self.held_out = _held_out(held_out, self.count)  # to choose by and to measure
         self.tolerance = _positive(tolerance, "tolerance")
