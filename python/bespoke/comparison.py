@@ -10,15 +10,17 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from bespoke import _core
-from bespoke.arrays import Array, Arrays
+from bespoke import _core, field_differences
+from bespoke.arrays import Array
 from bespoke.clip import ClipLike
-from bespoke.error_mask import error_mask_of, mask_of_samples
+from bespoke.error_mask import error_mask_of, mask_of_samples, mean_squares
 from bespoke.errors import DivergedError, Error
 from bespoke.field import Callback, Field, GuidanceLike, ScheduleLike
+from bespoke.field_trial import check_deviation
 from bespoke.plots import chart_svg, plot_comparison
 from bespoke.progress import Progress, ProgressLike, open_progress
-from bespoke.results import Evaluations, Result, checked_nfes, html_table, write_page
+from bespoke.results import (Evaluations, Result, checked_nfes, few_samples_note, html_table,
+                             write_page)
 from bespoke.sampling import run_solver
 from bespoke.solver import PathLike, Solver
 from bespoke.trajectories import Reference, core_field, reference
@@ -36,6 +38,7 @@ class ComparisonRow:
     name: str
     nfe: int  # evaluations per sample
     psnr: float  # mean over the samples, decibels
+    psnr_error: float  # its standard error; 0 of one sample
     snr: float  # mean of |truth|^2 / |difference|^2, decibels
     mse_low: float  # the 5th percentile of the samples' squared errors
     mse_median: float  # their 50th percentile
@@ -65,12 +68,12 @@ class Comparison:
         return max(measured, key=lambda row: row.psnr)
 
     def table(self) -> str:
-        """PSNR by solver and NFE, as text."""
+        """PSNR with its standard error by solver and NFE, as text."""
         head, rows = self._cells()
-        width = max(len(row[0]) for row in [head, *rows])
-        lines = [f"{row[0]:<{width}}" + "".join(f"  {cell:>6}" for cell in row[1:])
-                 for row in [head, *rows]]
-        return "\n".join([lines[0], "-" * width + "  ------" * (len(head) - 1), *lines[1:]])
+        widths = [max(map(len, column)) for column in zip(head, *rows)]
+        rule = ["-" * width for width in widths]
+        return "\n".join("  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])])
+                         for row in [head, rule, *rows])
 
     def plot(self, axes: Any = None) -> Any:
         """PSNR by NFE as a matplotlib figure; `axes` is one to draw into."""
@@ -110,12 +113,14 @@ def compare(field: Callback, noise: Any, solvers: Sequence[Contender],
     `solvers` are names of the catalogue, or "best", the best of the catalogue on its best grid,
     chosen on other noise, each at every NFE of `nfe` (8) that it can spend; paths of files, whose
     solvers of `nfe` are taken, or all; and Solvers or Results, at their own. Take noise that no
-    solver was made from. Samples that are not finite are left out. `report` names a page of HTML to
+    solver was made from. A solver that was made for another prediction or guidance is measured all
+    the same, and noted. Samples that are not finite are left out. `report` names a page of HTML to
     write. The other arguments are those of fit.
     """
     made = Field(field, noise, prediction=prediction, schedule=schedule, conditions=conditions,
                  guidance=guidance, unconditional=unconditional, batch=batch, clip=clip)
     mask = error_mask_of(error_mask, made.noise, made.arrays, made.conditions, made.structure)
+    check_deviation(made, mask)
     counts = None if nfe is None else checked_nfes(nfe)
     named: List[Contender] = ([solvers] if isinstance(solvers, (str, Solver, Result))
                               else list(solvers))
@@ -124,7 +129,7 @@ def compare(field: Callback, noise: Any, solvers: Sequence[Contender],
     # What cannot be found is said before anything is drawn.
     parts = [[] if one == BEST else _contenders(one, counts, made) for one in named]
     noise, count = made.noise, int(made.noise.shape[0])
-    notes: List[str] = []
+    notes = _differences([one for part in parts for one in part], made)
     with open_progress(progress) as shown:
         made.on_calls = shown.add
         if BEST in named:
@@ -139,10 +144,12 @@ def compare(field: Callback, noise: Any, solvers: Sequence[Contender],
             shown.say(f"{name}, {solver.nfe} evaluations")
             rows.append(_measured(name, solver, made, kept, truth, peak,
                                   mask_of_samples(made.arrays, mask, truth.samples)))
-    notes.extend(note for note in [truth.left_out(count)] if note)
+    few = few_samples_note(len(truth.samples))
+    notes.extend(note for note in [truth.left_out(count), few] if note)
     clipped = "" if made.clip is None else f", {made.clip}"
     title = (f"PSNR in dB (peak-to-peak {peak:g}) against the reference ({truth.evaluations:.0f} "
-             f"evaluations per sample, tolerance {tolerance:g}), by NFE\n{made.schedule.name} path, "
+             f"evaluations per sample, tolerance {tolerance:g}), ± standard error, by NFE\n"
+             f"{made.schedule.name} path, "
              f"{made.network_prediction} prediction{clipped}, {made.guidance}, "
              f"{len(truth.samples)} samples")
     found = Comparison(rows, notes, len(truth.samples), truth.evaluations, tolerance, peak,
@@ -196,7 +203,22 @@ def _contenders(contender: Contender, counts: Optional[List[int]],
                            for clip in (solver.clip, field.clip))
             raise Error(f"solver {name} is for {own}, the field is of {wanted}; give clip= as the "
                         "solver has it")
+        if field_differences.guides_itself(solver) and not field_differences.is_same_guidance(
+                solver.file.guidance, field.guidance):
+            raise Error(f"solver {name} has the guidance {solver.file.guidance} built in and no other; "
+                        f"this run has {field.guidance}")
     return found
+
+
+def _differences(contenders: List[Tuple[str, Solver]], field: Field) -> List[str]:
+    """What solvers were made for and this field is not, in sentences."""
+    found = []
+    for name, solver in contenders:
+        for difference in (field_differences.of_guidance(solver, field.guidance),
+                           field_differences.of_prediction(solver, field.network_prediction)):
+            if difference:
+                found.append(f"{name} {difference}")
+    return list(dict.fromkeys(found))  # solvers of one file say the same
 
 
 def _filed(path: str, counts: Optional[List[int]]) -> List[Tuple[str, Solver]]:
@@ -239,25 +261,26 @@ def _measured(name: str, solver: Solver, field: Field, noise: Array, truth: Refe
     try:
         x = run_solver(solver.core, field, noise, truth.samples, keep=False).x[-1]
     except DivergedError:
-        return ComparisonRow(name, solver.nfe, NAN, NAN, NAN, NAN, NAN, NAN, True)
+        return ComparisonRow(name, solver.nfe, NAN, NAN, NAN, NAN, NAN, NAN, NAN, True)
     arrays = field.arrays
     seconds = (time.monotonic() - began) / len(truth.samples)
-    powers = _mean_squares(arrays, truth.x, mask).tolist()
-    errors = _mean_squares(arrays, arrays.wide(x) - truth.x, mask).clip(1e-30).tolist()
+    powers = mean_squares(arrays, truth.x, mask).tolist()
+    errors = mean_squares(arrays, arrays.wide(x) - truth.x, mask).clip(1e-30).tolist()
     low, median, high = (_core.quantile(errors, part) for part in (0.05, 0.5, 0.95))
-    return ComparisonRow(name, solver.nfe, _core.mean_psnr(errors, peak),
+    return ComparisonRow(name, solver.nfe, _core.mean_psnr(errors, peak), _psnr_error(errors),
                          _core.mean_snr(errors, powers), low, median, high, seconds, False)
 
 
-def _mean_squares(arrays: Arrays, x: Array, mask: Optional[Array]) -> np.ndarray:
-    """Of each sample, over the numbers that count."""
-    if mask is None:
-        return arrays.root_mean_squares(x) ** 2
-    counted = arrays.root_mean_squares(arrays.weighed(x, mask))
-    return (counted / arrays.root_mean_squares(mask)) ** 2
+def _psnr_error(errors: Sequence[float]) -> float:
+    """The standard error of the mean PSNR of samples with these mean squares."""
+    if len(errors) < 2:
+        return 0.0
+    return float(np.std(10 * np.log10(errors), ddof=1) / np.sqrt(len(errors)))
 
 
 def _cell(row: Optional[ComparisonRow]) -> str:
     if row is None:
         return "-"
-    return "failed" if row.diverged else f"{row.psnr:.2f}"
+    if row.diverged:
+        return "failed"
+    return f"{row.psnr:.2f} ± {row.psnr_error:.2f}" if row.psnr_error > 0 else f"{row.psnr:.2f}"

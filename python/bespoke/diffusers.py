@@ -10,6 +10,7 @@ import json
 import os
 import sys
 from types import FrameType
+import warnings
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
@@ -22,6 +23,7 @@ from diffusers.schedulers.scheduling_utils import KarrasDiffusionSchedulers, Sch
 from bespoke.clip import Clip, ClipLike
 from bespoke.data_field import DataField, to_numpy
 from bespoke.errors import Error
+from bespoke.field_differences import of_clip, of_prediction
 from bespoke.results import Result
 from bespoke.solver import LoweredSolver, Schedule, Solver
 
@@ -34,7 +36,10 @@ SolverLike = Union[Solver, Result, str, "os.PathLike[str]"]
 PREDICTIONS = {"epsilon": "noise", "v_prediction": "v", "sample": "data",
                "flow_prediction": "velocity"}
 # Keys that pipelines object to, or would change the samples by.
-REFUSED_KEYS = {"clip_sample": False, "steps_offset": 1, "thresholding": False}
+REFUSED_KEYS = {"clip_sample": False, "steps_offset": 1}
+DISCRETE = {"linear": "ddpm-linear", "scaled_linear": "ddpm-scaled-linear",
+            "squaredcos_cap_v2": "ddpm-cosine"}
+COMPARED_TIMES = (0.05, 0.35, 0.65, 0.95)
 
 
 class FromNoise:
@@ -104,7 +109,8 @@ class BespokeScheduler(FromNoise, SchedulerMixin, ConfigMixin):
     """Runs the solver of `num_inference_steps` evaluations out of those it holds.
 
     Data predictions are clipped as the solvers say, or as `clip` does: [least, most], or dynamic
-    thresholding, {"quantile": 0.995, "cap": 1.0}.
+    thresholding, {"quantile": 0.995, "cap": 1.0}; and where neither says it, as the scheduler does
+    that it replaces.
 
     The next state is made of the noise and the outputs so far, not of the state that comes back, so
     what edits states on the way is refused: callbacks that do, inpainting, strength < 1.
@@ -140,16 +146,31 @@ class BespokeScheduler(FromNoise, SchedulerMixin, ConfigMixin):
         self._outputs: List[torch.Tensor] = []
 
     @classmethod
+    def from_config(cls, config: Any = None, **options: Any) -> Any:
+        """A scheduler in the place of the one with this config, for networks on the same path."""
+        given = dict(getattr(config, "config", config) or {})
+        if options.get("clip") is None:
+            options["clip"] = _clip_of_config(given)
+        kept = {key: value for key, value in given.items() if REFUSED_KEYS.get(key, value) == value}
+        found = super().from_config(kept, **options)
+        scheduler = found[0] if isinstance(found, tuple) else found
+        path = path_of_config(given)
+        for solver in scheduler._solvers.values():
+            check_path(solver, path)
+        return found
+
+    @classmethod
     def from_solvers(cls, solvers: Union[SolverLike, Sequence[SolverLike]], scheduler: Any = None,
                      prediction_type: Optional[str] = None,
                      guidance_range: Optional[Sequence[float]] = None,
                      clip: ClipLike = None) -> "BespokeScheduler":
         """From Solvers, Results or files of one or several, in the place of a pipeline's scheduler.
 
-        `scheduler` is the one it replaces, or its config: what the network predicts and how it
-        counts time are taken from it, and kept for the way back. `guidance_range` is the least and
-        the largest guidance_scale to run with, where it is not to be what the solvers say; `clip`
-        what is done to data predictions, where they do not say it.
+        `scheduler` is the one it replaces, or its config: what the network predicts, its path, how
+        it counts time and whether data predictions are clipped are taken from it, and kept for the
+        way back. `guidance_range` is the least and the largest guidance_scale to run with, where it
+        is not to be what the solvers say; `clip` what is done to data predictions, where they do
+        not say it, False to clip nothing.
         """
         if isinstance(solvers, (Solver, Result, str, os.PathLike)):
             solvers = [solvers]
@@ -157,16 +178,16 @@ class BespokeScheduler(FromNoise, SchedulerMixin, ConfigMixin):
         if not held:
             raise Error("give at least one solver")
         config = dict(getattr(scheduler, "config", scheduler) or {})
-        config = {key: value for key, value in config.items()
-                  if REFUSED_KEYS.get(key, value) == value}
         kind = prediction_type or _prediction_type(held, config)
         own = Clip.of(clip)
         found = cls.from_config(config, solvers=[json.loads(solver.to_json()) for solver in held],
                                 prediction_type=kind,
                                 guidance_range=guidance_range and [*map(float, guidance_range)],
-                                clip=None if own is None else own.describe())
+                                clip=clip if own is None else own.describe())
         for solver in held:
             found._check(solver)
+            check_path(solver, _path_of_alphas(scheduler))
+            found._warn_of(solver, asked_for=clip is not None)
         return found
 
     # What pipelines read
@@ -200,7 +221,7 @@ class BespokeScheduler(FromNoise, SchedulerMixin, ConfigMixin):
         self._check(solver)
         self._check_guidance(solver, guidance_of_caller())
         kind = PREDICTIONS[self._kind(solver)]
-        clip = Clip.of(self.config.clip) or solver.clip
+        clip = self._clip(solver)
         self._data = None
         if clip is not None:
             sign = -1.0 if kind == "velocity" else 1.0
@@ -278,6 +299,18 @@ class BespokeScheduler(FromNoise, SchedulerMixin, ConfigMixin):
     def _kind(self, solver: Solver) -> str:
         return self.config.prediction_type or _prediction_type([solver], {})
 
+    def _clip(self, solver: Solver) -> Optional[Clip]:
+        return solver.clip or Clip.of(self.config.clip)
+
+    def _warn_of(self, solver: Solver, asked_for: bool) -> None:
+        """Of what the solver was not made for; not of a clip that the user asked for."""
+        doubts = [of_prediction(solver, PREDICTIONS[self._kind(solver)])]
+        if not asked_for:
+            doubts.append(of_clip(solver, self._clip(solver)))
+        for doubt in doubts:
+            if doubt:
+                warnings.warn(f"solver {solver.name} {doubt}; fit one for this pipeline")
+
     def _is_flow(self) -> bool:
         assert self.num_inference_steps is not None
         return self._kind(self._solvers[self.num_inference_steps]) == "flow_prediction"
@@ -346,7 +379,7 @@ def _guidance_range(solver: Solver) -> Optional[Tuple[float, float]]:
 
 
 def _prediction_type(solvers: List[Solver], config: Mapping[str, Any]) -> str:
-    if solvers[0].schedule.name == "fm-ot":
+    if solvers[0].schedule.name == "fm-ot" or _is_flow_scheduler(config):
         return "flow_prediction"
     if config.get("prediction_type"):
         return str(config["prediction_type"])
@@ -355,6 +388,74 @@ def _prediction_type(solvers: List[Solver], config: Mapping[str, Any]) -> str:
         raise Error(f"solver {solvers[0].name} is for {solvers[0].prediction} predictions; say "
                     "what the network predicts with prediction_type")
     return names[solvers[0].prediction]
+
+
+def _clip_of_config(config: Mapping[str, Any]) -> Any:
+    """What is done to data predictions, by the config of one of ours or of another's."""
+    if config.get("clip") is not None:
+        return config["clip"]
+    found = Clip.of_diffusers(config)
+    return None if found is None else found.describe()
+
+
+def _is_flow_scheduler(config: Mapping[str, Any]) -> bool:
+    """Whether a scheduler with this config is for flows; ours have all of its keys."""
+    says_nothing_else = not (config.get("prediction_type") or config.get("beta_schedule")
+                             or "solvers" in config)
+    return says_nothing_else and ("shift" in config or "use_dynamic_shifting" in config)
+
+
+def path_of_config(config: Mapping[str, Any]) -> Optional[Dict[str, Any]]:
+    """The path of the network that a scheduler with this config is for; None where it does not say.
+
+    Refused are schedulers that no solver takes the place of.
+    """
+    if "sigma_data" in config:
+        raise Error("the pipeline's scheduler is of EDM's kind, whose networks do not take a "
+                    "state as it is; solvers are for noise, v, data and flow predictions")
+    if config.get("prediction_type") == "flow_prediction" or _is_flow_scheduler(config):
+        return {"name": "fm-ot"}
+    zero_snr = ends_without_signal(config)
+    if config.get("trained_betas") is not None:
+        alphas = np.cumprod(1 - np.asarray(config["trained_betas"], dtype=np.float64))
+        return {"name": "table", "alphas_cumprod": alphas.tolist(), "zero_terminal_snr": zero_snr}
+    name = DISCRETE.get(str(config.get("beta_schedule")))
+    if name is None:
+        return None
+    path = {"name": name, "steps": int(config.get("num_train_timesteps", 1000)),
+            "zero_terminal_snr": zero_snr}
+    if name == "ddpm-cosine":
+        return path
+    return {**path, "beta_start": config.get("beta_start", 0.0001),
+            "beta_end": config.get("beta_end", 0.02)}
+
+
+def _path_of_alphas(scheduler: Any) -> Optional[Dict[str, Any]]:
+    """The same from the levels of a scheduler whose config has betas that we have no name for."""
+    config, alphas = getattr(scheduler, "config", {}), getattr(scheduler, "alphas_cumprod", None)
+    if alphas is None or path_of_config(config) is not None:
+        return None
+    return {"name": "table", "alphas_cumprod": [float(alpha) for alpha in alphas]}
+
+
+def check_path(solver: Solver, path: Optional[Dict[str, Any]]) -> None:
+    """Refuses a solver for another path than the network's, where that is known."""
+    if path is None:
+        return
+    schedule = Schedule(path)
+    for t in COMPARED_TIMES:
+        expected, found = (one.sigma(t) / one.alpha(t) for one in (schedule, solver.schedule))
+        if abs(found - expected) > 0.01 * expected:
+            raise Error(f"solver {solver.name} is for the path {_said(solver.schedule)}, the "
+                        f"pipeline's network for {_said(schedule)}; fit or distil one for that")
+
+
+def _said(schedule: Schedule) -> str:
+    """A path as users write it."""
+    described = schedule.describe()
+    numbers = [f"{key}={value:g}" for key, value in described.items()
+               if isinstance(value, (int, float)) and not isinstance(value, bool)]
+    return ":".join([schedule.name, *([",".join(numbers)] if numbers else [])])
 
 
 def ends_without_signal(config: Any) -> bool:

@@ -48,6 +48,14 @@ def mask_of_samples(arrays: Arrays, mask: Optional[Array], samples: Sequence[int
     return arrays.take(mask, samples)
 
 
+def mean_squares(arrays: Arrays, x: Array, mask: Optional[Array]) -> np.ndarray:
+    """Of each sample, over the numbers that count."""
+    if mask is None:
+        return arrays.root_mean_squares(x) ** 2
+    counted = arrays.root_mean_squares(arrays.weighed(x, mask))
+    return (counted / arrays.root_mean_squares(mask)) ** 2
+
+
 def _of_condition(name: str, conditions: Mapping[str, Any]) -> Any:
     inverted = name.startswith("not ")
     name = name[len("not "):] if inverted else name

@@ -1,12 +1,15 @@
-"""A first look at a field: whether it answers the same twice, and how fine its times are."""
+"""A first look at a field: whether its noise is of the path's size, whether it answers the same twice,
+and how fine its times are."""
 
 from __future__ import annotations
 
+import math
 from typing import Callable, List, Optional, Sequence
 
 import numpy as np
 
 from bespoke.arrays import Array
+from bespoke.error_mask import mean_squares
 from bespoke.errors import Error
 from bespoke.field import Field
 
@@ -21,6 +24,24 @@ _LATEST = 0.98
 _MOST_LEVELS, _LEAST_LEVELS = 5000, 4
 _SCANNED = 16  # times a call
 _PRECISION = 1e-5  # of the times at which the answer changes
+
+
+def check_deviation(field: Field, mask: Optional[Array]) -> None:
+    """Refuses noise of another size than the path starts from, where that is not 1."""
+    arrays, noise, wanted = field.arrays, field.noise, field.schedule.source_std
+    if wanted == 1:
+        return
+    found = float(np.sqrt(mean_squares(arrays, arrays.wide(noise), mask).mean()))
+    if not math.isfinite(found) or found == 0:
+        return  # what runs next says so
+    share = 1.0 if mask is None else float(mean_squares(arrays, arrays.wide(mask), None).mean())
+    # A factor of 1.4, and more where few numbers have a deviation of their own.
+    most = math.log(1.4) + 4 / math.sqrt(2 * share * math.prod(map(int, noise.shape)))
+    if abs(math.log(found / wanted)) <= most:
+        return
+    factor = wanted if abs(math.log(found)) <= most else wanted / found
+    raise Error(f"the noise has the deviation {found:.3g}, and samples on the path "
+                f"{field.schedule.name} start from {wanted:.4g}: multiply it by {factor:.4g}")
 
 
 def levels_of_time(field: Field, noise: Array) -> Optional[int]:
@@ -44,6 +65,17 @@ def levels_of_time(field: Field, noise: Array) -> Optional[int]:
     if sum(moved) > 1 or not _differ(pairs[0, 0], pairs[-1, 0], least):
         return None
     return _counted_levels(answers, least)
+
+
+def check_repeats(field: Field, noise: Array) -> None:
+    """Refuses a field that answers the same call differently, by asking twice at one time.
+
+    For fields that take one time for all their samples.
+    """
+    count = int(noise.shape[0])
+    found, again = (field.arrays.to_numpy(
+        field.network(noise, [_PLACES[1]] * count, list(range(count)))) for _ in range(2))
+    _check_repeats(found, again)
 
 
 def _differ(left: np.ndarray, right: np.ndarray, least: float) -> bool:

@@ -29,6 +29,7 @@ _LOWEST, _HIGHEST = -6.0, 6.0  # log-SNR of its evaluations, where the path has 
 MOST_SAMPLES = 8  # to learn from: more gain nothing
 _WORTH = 0.25  # decibels that another lesson must promise
 _BETWEEN_SAMPLES = 2.5  # decibels by which estimates from one sample were seen to be off
+_UNDER_GUIDANCE = 5.0  # the same under guidance, where one sample tells less of others
 _LIKELY = 0.75  # decibels by which other times than the likeliest must be better on one sample
 _PARTS = 4  # along each axis of an image, to leave out
 _LEAST_TO_SPLIT = 256  # numbers in a sample
@@ -202,15 +203,18 @@ class Quality(NamedTuple):
     """How near a learnt solver comes, in decibels of PSNR, with a standard error.
 
     Measured on samples that it had not seen, or, as long as there was only one lesson, estimated by
-    leaving out parts of the sample, or samples, from the fit of each step.
+    leaving out parts of the sample, or samples, from the fit of each step. An estimate is that of
+    the worst step; how much better the last one does is part of its error.
     """
 
     decibels: float  # the mean PSNR
     error: float  # its standard error
     measured: bool  # whether it was measured, not estimated
+    doubt: str = ""  # why an estimate is worth less than others
 
     def __str__(self) -> str:
-        word = "measured on samples not seen" if self.measured else "estimated by leaving out parts"
+        word = "measured on samples not seen" if self.measured else (
+            self.doubt or "estimated by leaving out parts")
         return f"{self.decibels:.1f} +- {self.error:.1f} dB ({word})"
 
 
@@ -234,32 +238,45 @@ class Learnt(NamedTuple):
         """How many it was learnt from."""
         return sum(len(lesson[-1].squares) for lesson in self.steps) // self.parts
 
-    def quality(self, peak: float) -> Quality:
-        """With this peak-to-peak range of the data."""
-        errors = np.array(self.errors) if self.errors else self._left_out()
-        decibels = 10 * np.log10(peak ** 2 / np.maximum(errors, 1e-30))
-        # Parts of one sample add up to it; samples are judged each by itself.
-        parted = not self.errors and self.samples == 1
-        mean = float(10 * np.log10(peak ** 2 / errors.mean()) if parted else decibels.mean())
-        spread = float(decibels.std(ddof=1)) if len(decibels) > 1 else _BETWEEN_SAMPLES
-        error = spread / math.sqrt(len(decibels))
+    def quality(self, peak: float, guided: bool = False) -> Quality:
+        """With this peak-to-peak range of the data; `guided` where the field is known to be."""
         if self.errors:
-            return Quality(mean, error, True)
-        # Parts of a sample are more alike than samples are.
-        return Quality(mean, math.hypot(error, _BETWEEN_SAMPLES / math.sqrt(self.samples)), False)
+            return Quality(*_mean_decibels(np.array(self.errors), peak), True)
+        # Parts of one sample add up to it; samples are judged each by itself.
+        parted = self.samples == 1
+        steps = [_mean_decibels(errors, peak, parted) for errors in self._left_out()]
+        worst, spread = min(steps)
+        # Parts of a sample are more alike than samples are, and what an early step misses later
+        # ones may make up for or not: where the last one misses as much, that is no question.
+        between = (_UNDER_GUIDANCE if guided else _BETWEEN_SAMPLES) / math.sqrt(self.samples)
+        return Quality(worst, math.hypot(spread, between, steps[-1][0] - worst), False,
+                       _doubt(self.samples) if guided else "")
 
-    def _left_out(self) -> np.ndarray:
-        """Mean squares of parts, or samples, that a step was not fitted to; of the worst step.
+    def _left_out(self) -> List[np.ndarray]:
+        """Of each step, mean squares of parts, or samples, that it was not fitted to.
 
-        Each step is judged at the solver's own states, so an early one that misses much tells of
-        samples for which later ones cannot make up.
+        Each step is judged at the solver's own states.
         """
         steps = [self.steps[0][i].beside([lesson[i] for lesson in self.steps[1:]])
                  for i in range(self.nfe)]
         if self.samples > 1:
             steps = [step.joined(self.parts) for step in steps]
-        return max((_without_each(step) for step in steps),
-                   key=lambda errors: float(np.log(errors).mean()))
+        return [_without_each(step) for step in steps]
+
+
+def _mean_decibels(errors: np.ndarray, peak: float, parted: bool = False) -> Tuple[float, float]:
+    """The mean PSNR of samples with these mean squares, or of the one they are parts of, and its
+    standard error."""
+    decibels = 10 * np.log10(peak ** 2 / np.maximum(errors, 1e-30))
+    mean = 10 * math.log10(peak ** 2 / max(errors.mean(), 1e-30)) if parted else decibels.mean()
+    spread = float(decibels.std(ddof=1)) if len(decibels) > 1 else _BETWEEN_SAMPLES
+    return float(mean), spread / math.sqrt(len(decibels))
+
+
+def _doubt(samples: int) -> str:
+    if samples == 1:
+        return "an estimate from the sample itself; under guidance mostly too high"
+    return "an estimate from the samples themselves; under guidance often decibels off"
 
 
 def _without_each(model: LinearModel) -> np.ndarray:
@@ -430,10 +447,18 @@ def _finite(lesson: Generator[Wanted, np.ndarray, Any]) -> Generator[Wanted, np.
 
     def answer(data: np.ndarray) -> np.ndarray:
         if not np.isfinite(data).all():
-            raise DivergedError(f"the model returned NaN or infinity at t = {asked[0]:.6g}; "
-                                "nothing was learnt from this call")
+            raise DivergedError(f"the model returned NaN or infinity at t = {asked[0]:.6g}"
+                                f"{_whose(data)}; nothing was learnt from this call")
         return data
     return (yield from _translated(lesson, ask, answer))
+
+
+def _whose(data: np.ndarray) -> str:
+    """Which of several samples are not finite: they share their steps, so one ends all."""
+    bad = np.flatnonzero(~np.isfinite(data.reshape(len(data), -1)).all(1))
+    if len(bad) == len(data):
+        return ""
+    return f" for {len(bad)} of {len(data)} samples, the first of them number {bad[0] + 1}"
 
 
 def _translated(lesson: Generator[Wanted, np.ndarray, Any], ask: Callable[[Wanted], Wanted],

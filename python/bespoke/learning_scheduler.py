@@ -15,7 +15,8 @@ import inspect
 import sys
 from types import FrameType
 import warnings
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
+import weakref
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 import torch
@@ -26,28 +27,55 @@ from diffusers.schedulers.scheduling_utils import KarrasDiffusionSchedulers, Sch
 
 from bespoke.clip import Clip
 from bespoke.data_field import Conversation, DataField, to_numpy, usual_peak
-from bespoke.diffusers import (PREDICTIONS, BespokeScheduler, FromNoise, default_count,
-                               ends_without_signal, guidance_of_caller, network_time, own_part)
+from bespoke.diffusers import (DISCRETE, PREDICTIONS, BespokeScheduler, FromNoise, default_count,
+                               guidance_of_caller, network_time, own_part, path_of_config)
 from bespoke.errors import Error
 from bespoke.learning import MOST_SAMPLES, REFERENCE, Learner, Quality, Rounding, checked_steps
 from bespoke.sampler import learnt_line, lesson_line, nearest, solver_of, told
 
 SERVED = 1.0  # how far guidance may move from where a solver was learnt
 OWN_KEYS = ("steps", "reference", "samples", "quiet", "_class_name")
-DISCRETE = {"linear": "ddpm-linear", "scaled_linear": "ddpm-scaled-linear",
-            "squaredcos_cap_v2": "ddpm-cosine"}
+SOLVER_KEYS = ("solvers", "guidance_range", "clip")  # of a BespokeScheduler
+
+
+class SeenNetwork(NamedTuple):
+    """A network and its adapters. It is not kept alive: it may be large, and be replaced."""
+
+    network: Callable[[], Any]  # gives it, or None once it is gone
+    adapters: Tuple[str, ...]
+
+    @classmethod
+    def of(cls, network: Any, adapters: Sequence[str] = ()) -> "SeenNetwork":
+        """Of what a pipeline holds."""
+        try:
+            return cls(weakref.ref(network), tuple(adapters))
+        except TypeError:  # not all objects can be referred to weakly
+            return cls(lambda: network, tuple(adapters))
+
+    def is_same(self, other: "SeenNetwork") -> bool:
+        """Whether both are one object with the same adapters. What is gone is the same as none."""
+        own = self.network()
+        return own is not None and own is other.network() and self.adapters == other.adapters
 
 
 class Seen(NamedTuple):
     """What is visible of the call that a solver is learnt in."""
 
     guidance: Optional[float]
-    network: Optional[Tuple[Any, ...]]
+    network: Optional[SeenNetwork]
+    guided: bool  # whether a second answer of the network is subtracted
+
+    @classmethod
+    def of_caller(cls) -> "Seen":
+        """Of the pipeline whose call this happens in."""
+        guidance, pipe = guidance_of_caller(), pipeline_of_caller()
+        return cls(guidance, _network_of(pipe),
+                   guidance is not None and guidance > 1 and _guides_by_two_answers(pipe))
 
     def serves(self, other: "Seen") -> bool:
         """Whether what was learnt here holds there."""
         if self.network is not None and other.network is not None and (
-                self.network != other.network):
+                not self.network.is_same(other.network)):
             return False
         if self.guidance is None or other.guidance is None:
             return True
@@ -62,6 +90,11 @@ class Pupil:
         self.seen = seen
         self.shape: Optional[Tuple[int, ...]] = None
         self.peak = 2.0
+
+    def quality(self) -> Dict[int, Quality]:
+        """By number of steps."""
+        return {nfe: learnt.quality(self.peak, self.seen.guided)
+                for nfe, learnt in self.learner.learnt.items()}
 
 
 class LearningScheduler(FromNoise, SchedulerMixin, ConfigMixin):
@@ -113,13 +146,13 @@ class LearningScheduler(FromNoise, SchedulerMixin, ConfigMixin):
     def from_config(cls, config: Any = None, **options: Any) -> Any:
         """A scheduler in the place of the one with this config."""
         config = getattr(config, "config", config)
-        if "sigma_data" in config:
-            raise Error("the pipeline's scheduler is of EDM's kind, whose networks do not take a "
-                        "state as it is; this one learns noise, v, data and flow predictions")
+        path_of_config(config)  # says now what no solver takes the place of
         # Given one by one: diffusers drops what the other scheduler had by default (DDPM clips).
         known = set(inspect.signature(cls.__init__).parameters) & set(config)
-        given = {key: config[key] for key in known if key not in OWN_KEYS}
-        return super().from_config(config, **{**given, **options})
+        given = {**_clipping(config),
+                 **{key: config[key] for key in known if key not in OWN_KEYS}}
+        others = {key: value for key, value in config.items() if key not in SOLVER_KEYS}
+        return super().from_config(others, **{**given, **options})
 
     @classmethod
     def from_pretrained(cls, *arguments: Any, **keywords: Any) -> Any:
@@ -131,8 +164,7 @@ class LearningScheduler(FromNoise, SchedulerMixin, ConfigMixin):
     @property
     def quality(self) -> Dict[int, Quality]:
         """How near later images are to those of many evaluations, by number of steps."""
-        pupil = self._latest()
-        return {nfe: learnt.quality(pupil.peak) for nfe, learnt in pupil.learner.learnt.items()}
+        return self._latest().quality()
 
     @property
     def learning(self) -> bool:
@@ -148,8 +180,8 @@ class LearningScheduler(FromNoise, SchedulerMixin, ConfigMixin):
         """A scheduler with the solvers learnt in the latest call."""
         pupil = self._latest()
         guidance = pupil.seen.guidance
-        solvers = [solver_of(learnt, self._field, learnt.quality(pupil.peak))
-                   for learnt in pupil.learner.learnt.values()]
+        solvers = [solver_of(pupil.learner.learnt[nfe], self._field, quality)
+                   for nfe, quality in pupil.quality().items()]
         config = {key: value for key, value in self.config.items() if key not in OWN_KEYS}
         return BespokeScheduler.from_solvers(
             solvers, config, guidance_range=None if guidance is None else
@@ -170,8 +202,7 @@ class LearningScheduler(FromNoise, SchedulerMixin, ConfigMixin):
         if sigmas is not None:
             num_inference_steps = default_count(sigmas)
         self._forget_run()
-        self._pupil = self._pupil_for(Seen(guidance_of_caller(), network_of_caller()),
-                                      num_inference_steps)
+        self._pupil = self._pupil_for(Seen.of_caller(), num_inference_steps)
         learner = self._pupil.learner
         self._learns = learner.wants_more
         self.num_inference_steps = self._chosen(learner, num_inference_steps)
@@ -244,7 +275,7 @@ class LearningScheduler(FromNoise, SchedulerMixin, ConfigMixin):
         pupil.shape, pupil.peak = tuple(samples.shape[1:]), usual_peak(samples)
         if pupil not in self._pupils:
             self._pupils.append(pupil)
-        self._say(learnt_line(pupil.learner, pupil.peak))
+        self._say(learnt_line(pupil.learner, pupil.peak, pupil.seen.guided))
 
     def _check_time(self, wanted: float, given: Any) -> None:
         expected = self._network_time(wanted)
@@ -291,23 +322,36 @@ def accelerate(pipe: Any, steps: Union[None, int, Sequence[int]] = 8, **options:
     return pipe
 
 
-def network_of_caller() -> Optional[Tuple[Any, ...]]:
-    """Which network the pipeline's call has, and its adapters, where that can be seen."""
+def pipeline_of_caller() -> Any:
+    """The pipeline whose call this happens in, or None."""
     frame: Optional[FrameType] = sys._getframe(1)
     while frame is not None:
         pipe = frame.f_locals.get("self")
         if hasattr(pipe, "scheduler") and hasattr(pipe, "__call__"):
-            network = getattr(pipe, "transformer", None) or getattr(pipe, "unet", None)
-            if network is None:
-                return None
-            active = getattr(network, "active_adapters", None)
-            try:
-                names = tuple(active()) if callable(active) else ()
-            except ValueError:  # it has none
-                names = ()
-            return (id(network), *names)
+            return pipe
         frame = frame.f_back
     return None
+
+
+def _network_of(pipe: Any) -> Optional[SeenNetwork]:
+    """A pipeline's network and its adapters, where that can be seen."""
+    network = getattr(pipe, "transformer", None) or getattr(pipe, "unet", None)
+    if network is None:
+        return None
+    active = getattr(network, "active_adapters", None)
+    try:
+        return SeenNetwork.of(network, active() if callable(active) else ())
+    except ValueError:  # it has none
+        return SeenNetwork.of(network)
+
+
+def _guides_by_two_answers(pipe: Any) -> bool:
+    """Not where the scale is an input of the network (Flux). Where that is not known, it does."""
+    known = getattr(pipe, "do_classifier_free_guidance", None)
+    if known is not None:
+        return bool(known)
+    return not hasattr(getattr(getattr(pipe, "transformer", None), "config", None),
+                       "guidance_embeds")
 
 
 def _field_of(config: Any) -> DataField:
@@ -324,17 +368,17 @@ def _field_of(config: Any) -> DataField:
     return DataField.of(_discrete(config), PREDICTIONS[kind], clip)
 
 
+def _clipping(config: Any) -> Dict[str, Any]:
+    """The range of a BespokeScheduler's config as others have it; thresholding is kept there."""
+    clip = Clip.of(config.get("clip"))
+    if clip is None or clip.quantile or clip.least != -clip.most:
+        return {}
+    return {"clip_sample": True, "clip_sample_range": clip.most}
+
+
 def _discrete(config: Any) -> Dict[str, Any]:
-    levels = int(config.num_train_timesteps)
-    zero_snr = ends_without_signal(config)
-    if config.trained_betas is not None:
-        alphas = np.cumprod(1 - np.asarray(config.trained_betas, dtype=np.float64))
-        return {"name": "table", "alphas_cumprod": alphas.tolist(), "zero_terminal_snr": zero_snr}
-    if config.beta_schedule not in DISCRETE:
+    path = path_of_config(config)
+    if path is None:
         raise Error(f"the pipeline's beta_schedule is {config.beta_schedule!r}; known are "
                     f"{', '.join(DISCRETE)}")
-    name = DISCRETE[config.beta_schedule]
-    if name == "ddpm-cosine":
-        return {"name": name, "steps": levels, "zero_terminal_snr": zero_snr}
-    return {"name": name, "steps": levels, "beta_start": config.beta_start,
-            "beta_end": config.beta_end, "zero_terminal_snr": zero_snr}
+    return path

@@ -16,6 +16,7 @@ from diffusers import ConfigMixin, SchedulerMixin
 from diffusers.configuration_utils import register_to_config
 from diffusers.schedulers.scheduling_utils import SchedulerOutput
 
+from bespoke import checks
 from bespoke.clip import Clip
 from bespoke.diffusers import (PREDICTIONS, BespokeScheduler, ends_without_signal,
                                guidance_of_caller, network_time, own_part)
@@ -238,6 +239,8 @@ def fit_pipeline(pipe: Any, prompts: Optional[Sequence[str]] = None,
     The guidance_scale given here is what the solvers are for; the scheduler refuses others.
     """
     schedule = schedule_of_pipeline(pipe.scheduler)
+    checks.whole_number(samples, "samples", 2)
+    checks.whole_number(seed, "seed", 0)
     given = {name: _each(values, samples) for name, values in
              {**({"prompt": prompts} if prompts else {}), **(conditions or {})}.items()}
     field = PipelineField(pipe, schedule, given, arguments)
@@ -277,8 +280,6 @@ def schedule_of_pipeline(scheduler: Any) -> Schedule:
 
 def _problem(field: PipelineField, schedule: Schedule, samples: int, seed: int,
              held_out: Optional[int], tolerance: float) -> Problem:
-    if samples < 2:
-        raise Error(f"samples must be at least 2, found {samples}")
     example = field.call(tuple(range(samples))).example
     assert example is not None
     noise = torch.from_numpy(starting_noise(tuple(example.shape), seed)).to(example)

@@ -7,24 +7,21 @@ import time
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
-from bespoke import _core
+from bespoke import _core, checks
 from bespoke.arrays import Array
 from bespoke.clip import ClipLike
 from bespoke.error_mask import error_mask_of, mask_of_samples
 from bespoke.errors import DivergedError, Error
 from bespoke.field import Callback, Field, GuidanceLike, ScheduleLike
-from bespoke.field_trial import levels_of_time
+from bespoke.field_trial import check_deviation, check_repeats, levels_of_time
 from bespoke.progress import Progress, ProgressLike, open_progress
-from bespoke.results import Evaluations, Result, checked_nfe, for_each_nfe
+from bespoke.results import Evaluations, Result, checked_nfe, few_samples_note, for_each_nfe
 from bespoke.solver import Solver
 from bespoke.team import started_team
 from bespoke.trajectories import core_field, reference
 
 StartScale = Union[str, int]  # "free" or 1
 Features = Callable[[Array], Any]  # of samples [count, ...], a row of numbers for each
-
-
-ENOUGH_HELD_OUT = 16  # samples, to say how near others will come
 
 
 class Problem:
@@ -48,10 +45,11 @@ class Problem:
         self.noise = self.field.noise
         self.error_mask = error_mask_of(error_mask, self.noise, self.field.arrays,
                                         self.field.conditions, self.field.structure)
+        check_deviation(self.field, self.error_mask)
         self.count = self.given = int(self.noise.shape[0])
         self.held_out = _held_out(held_out, self.count)  # to choose by and to measure
-        self.tolerance = float(tolerance)
-        self.peak = float(peak)
+        self.tolerance = _positive(tolerance, "tolerance")
+        self.peak = _positive(peak, "peak")
         self.evaluations = 0  # of each of the model's own samples; 0 leaves them to the tolerance
         self.together = False  # whether the field takes one time for all its samples
         self.extra_calls: Callable[[], int] = lambda: 0  # that the field makes unasked, so far
@@ -83,17 +81,24 @@ class Problem:
                 match_groups: Optional[Sequence[int]] = None,
                 name: Optional[str] = None, progress: ProgressLike = None) -> Any:
         """As bespoke.distill; `calls` includes those for the reference samples."""
+        if calls is not None:
+            checks.whole_number(calls, "calls", 1)
+        checks.whole_number(network_calls, "network_calls", 0)
+        if features is not None and not callable(features):
+            raise Error(f"features must be a callable, found {features!r}")
+
         def found(count: int) -> Result:
             options = self._options(0 if network_calls else count, method, start_scale, times,
                                     network_calls)
-            options.iterations = int(iterations)
-            options.batch = int(samples)
-            options.time_difference = float(time_difference)
-            options.difference = float(difference)
-            options.match, options.match_weight = match, float(match_weight)
+            options.iterations = checks.whole_number(iterations, "iterations", 0)
+            options.batch = checks.whole_number(samples, "samples", 0)
+            options.time_difference = float(checks.number(time_difference, "time_difference"))
+            options.difference = float(checks.number(difference, "difference"))
+            options.match = checks.text(match, "match")
+            options.match_weight = float(checks.number(match_weight, "match_weight"))
             if features is not None or match in ("both", "distribution"):
                 options.set_features(self._asked_features(features))
-            for start in starts or []:
+            for start in _starts(starts):
                 solver = start if isinstance(start, Solver) else Solver.named(
                     start, count, schedule=self.field.schedule,
                     prediction=self.field.network_prediction)
@@ -109,7 +114,9 @@ class Problem:
     def _checked_groups(self, groups: Optional[Sequence[int]]) -> Optional[List[int]]:
         if groups is None:
             return None
-        found = [int(group) for group in groups]
+        if not hasattr(groups, "__len__"):
+            raise Error(f"match_groups has a number for each sample, found {groups!r}")
+        found = [checks.whole_number(group, f"match_groups[{k}]") for k, group in enumerate(groups)]
         if len(found) != self.given:
             raise Error(f"match_groups has a number for each of the {self.given} samples, "
                         f"found {len(found)}")
@@ -132,6 +139,8 @@ class Problem:
 
     def keep_to(self, calls: int, nfe: int, network_calls: int = 0) -> None:
         """Draws only as many samples as so many calls pay for, by few evaluations each."""
+        checks.whole_number(calls, "calls", 1)
+        checks.whole_number(network_calls, "network_calls", 0)
         self.levels()  # which asks the field a few times
         each = 1 if self.field.guidance.is_zero else 2
         try:
@@ -155,10 +164,12 @@ class Problem:
     def levels(self) -> Optional[int]:
         """Levels of noise that the field tells apart; None where its times are not rounded.
 
-        A field that answers the same call differently is refused. Fields that take one time for a
-        whole batch are not tried.
+        A field that answers the same call differently is refused. Of fields that take one time for
+        a whole batch nothing else is asked.
         """
-        if not self._was_tried and not self.together:
+        if not self._was_tried and self.together:
+            check_repeats(self.field, self.noise)
+        elif not self._was_tried:
             self._levels = levels_of_time(self.field, self.noise)
         self._was_tried = True
         return self._levels
@@ -205,15 +216,15 @@ class Problem:
 
     def _options(self, nfe: int, method: str, start_scale: StartScale, times: Optional[str],
                  network_calls: int = 0) -> "_core.DistillOptions":
-        options = _core.DistillOptions(nfe=checked_nfe(nfe), method=method,
+        options = _core.DistillOptions(nfe=checked_nfe(nfe), method=checks.text(method, "method"),
                                        prediction=self.field.network_prediction,
                                        schedule=self.field.schedule, guidance=self.field.guidance)
-        options.network_calls = int(network_calls)
+        options.network_calls = network_calls
         options.peak = self.peak
         options.validate()
         if str(start_scale) not in ("free", "1"):
             raise Error(f"start_scale is \"free\" or 1, found {start_scale!r}")
-        options.constrain(str(start_scale) == "1", times or "free")
+        options.constrain(str(start_scale) == "1", checks.text(times or "free", "times"))
         return options
 
 
@@ -234,7 +245,7 @@ class _Search:
         options.validate()
         self.problem = problem
         self.options = options
-        self.name = name
+        self.name = None if name is None else checks.text(name, "name")
         self.parts: Optional[_Parts] = None
         self.budget: Optional[int] = None
         self.groups: Optional[List[int]] = None  # of all samples
@@ -307,7 +318,7 @@ class _Search:
 
     def _note(self, summary: Dict[str, Any]) -> str:
         notes = (self._ending_note(summary), self.problem.left_out, self.problem.size_note,
-                 self._few_note())
+                 few_samples_note(self._held_out))
         return "; ".join(note for note in notes if note)
 
     @property
@@ -318,12 +329,6 @@ class _Search:
     def _chosen_by(self) -> int:
         apart = self.parts is not None and self.parts.choosing is not self.parts.training
         return self.parts.choosing.count if self.parts and apart else 0
-
-    def _few_note(self) -> str:
-        if not 0 < self._held_out < ENOUGH_HELD_OUT:
-            return ""
-        return (f"{self._held_out} samples measured it, which is few: on others it may differ by "
-                "more than this error says")
 
     def _ending_note(self, summary: Dict[str, Any]) -> str:
         if summary["ending"] == "interrupted":
@@ -351,7 +356,25 @@ def _iteration_teller(shown: Progress) -> Any:
 
 
 def _held_out(held_out: Optional[int], count: int) -> int:
-    chosen = count // 4 if held_out is None else int(held_out)
-    if chosen < 0 or chosen >= count:
+    chosen = count // 4 if held_out is None else checks.whole_number(held_out, "held_out", 0)
+    if chosen >= count:
         raise Error(f"held_out must leave a sample to learn from, found {chosen} of {count}")
     return chosen
+
+
+def _positive(value: Any, name: str) -> float:
+    found = float(checks.number(value, name))
+    if not found > 0:
+        raise Error(f"{name}: must be above 0, found {value!r}")
+    return found
+
+
+def _starts(given: Any) -> List[Union[str, Solver]]:
+    """Names of the catalogue and Solvers, from one or several."""
+    several = given if isinstance(given, (list, tuple)) else [] if given is None else [given]
+    found = [start.solver if isinstance(start, Result) else start for start in several]
+    for start in found:
+        if not isinstance(start, (str, Solver)):
+            raise Error("starts are names of the catalogue, Solvers or Results, found "
+                        f"{start!r}")
+    return found

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from bespoke.solver import PathLike, Solver
 
 Evaluations = Union[int, Sequence[int]]
+ENOUGH_SAMPLES = 16  # to say how near others will come
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,14 @@ def checked_nfe(nfe: Any) -> int:
         raise Error("nfe must be a whole number of evaluations or several, such as 8 or "
                     f"(4, 6, 8), found {nfe!r}")
     return int(nfe)
+
+
+def few_samples_note(count: int) -> str:
+    """What to say of a measurement on so many samples, or nothing."""
+    if not 0 < count < ENOUGH_SAMPLES:
+        return ""
+    return (f"{count} sample{'s' * (count > 1)} measured it, which is few: on others it may differ "
+            "by more than this error says")
 
 
 _COLUMNS = ("evaluations", "PSNR, dB", "held out", "gained on its start, dB", "calls",

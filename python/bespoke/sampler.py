@@ -66,9 +66,9 @@ def lesson_line(learner: Learner, evaluations: int) -> str:
             f"later ones take {steps}")
 
 
-def learnt_line(learner: Learner, peak: float) -> str:
+def learnt_line(learner: Learner, peak: float, guided: bool = False) -> str:
     """What came of it."""
-    parts = [f"{nfe} steps: {learnt.quality(peak)}" for nfe, learnt in sorted(
+    parts = [f"{nfe} steps: {learnt.quality(peak, guided)}" for nfe, learnt in sorted(
         learner.learnt.items())]
     end = "goes on learning" if learner.wants_more else "learnt"
     return f"{end}; {', '.join(parts)}, for a range of {peak:g}"

@@ -4,6 +4,7 @@ where it is installed, with tiny random networks.
 Every expected sample comes from Solver.sample, which knows nothing of schedulers.
 """
 
+import json
 import sys
 import tempfile
 import unittest
@@ -293,6 +294,106 @@ class Steps(unittest.TestCase):
         with self.assertRaisesRegex(Error, "at least one solver"):
             BespokeScheduler.from_solvers([])
 
+    def test_solvers_of_another_path_are_refused(self):
+        scaled = {"beta_schedule": "scaled_linear", "beta_start": 0.00085, "beta_end": 0.012,
+                  "prediction_type": "epsilon"}
+        linear = {"beta_schedule": "linear", "beta_start": 1e-4, "beta_end": 0.02}
+        betas = {**linear, "trained_betas": np.linspace(1e-4, 0.02, 1000).tolist()}
+        flow, uni = {"shift": 3.0}, {**linear, "prediction_type": "flow_prediction"}
+        flowing = Solver.named("euler", 4)
+        of_scaled = Solver.named("euler", 4, schedule="ddpm-scaled-linear", prediction="noise")
+        for solver, config in ((self.solver(), linear), (self.solver(), betas), (flowing, flow),
+                               (of_scaled, scaled), (flowing, uni)):
+            made = BespokeScheduler.from_solvers(solver, config)
+            BespokeScheduler.from_solvers(solver, made)  # in the place of itself
+            BespokeScheduler.from_config(made.config)
+        for solver, config in ((self.solver(), scaled), (of_scaled, linear), (of_scaled, betas),
+                               (flowing, linear), (of_scaled, {**linear, "beta_end": 0.012}),
+                               (self.solver(), {**linear, "prediction_type": "v_prediction",
+                                                "rescale_betas_zero_snr": True})):
+            with self.assertRaisesRegex(Error, "is for the path .*, the pipeline's network for "):
+                BespokeScheduler.from_solvers(solver, config)
+            with self.assertRaisesRegex(Error, "is for the path"):
+                BespokeScheduler.from_config(config, solvers=[json.loads(solver.to_json())])
+        for config in (flow, uni):
+            with self.assertRaisesRegex(Error, "does not go with|is for the path"):
+                BespokeScheduler.from_solvers(self.solver(), config)
+        with self.assertRaisesRegex(Error, "EDM's kind"):
+            BespokeScheduler.from_solvers(self.solver(), {"sigma_data": 0.5})
+
+        class Levels:  # of a name that we do not know
+            config = {"beta_schedule": "sigmoid"}
+            alphas_cumprod = torch.tensor(np.cumprod(1 - np.linspace(1e-4, 0.02, 1000)))
+        BespokeScheduler.from_solvers(self.solver(), Levels())
+        with self.assertRaisesRegex(Error, "the pipeline's network for table"):
+            BespokeScheduler.from_solvers(of_scaled, Levels())
+
+    def test_another_prediction_is_warned_of(self):
+        def said(prediction, kind, provenance=None):
+            solver = Solver.of([0, 0.5, 1], [1, 1], [[0.5], [0.5, 0.5]], schedule=self.schedule,
+                               prediction=prediction, name="mine", provenance=provenance)
+            with warnings.catch_warnings(record=True) as seen:
+                warnings.simplefilter("always")
+                BespokeScheduler.from_solvers(solver, {"prediction_type": kind})
+            return [str(one.message) for one in seen]
+        self.assertEqual(said("data", "epsilon"),
+                         ["solver mine was made for data prediction, this model has noise "
+                          "prediction; fit one for this pipeline"])
+        self.assertEqual(said("noise", "epsilon"), [])
+        self.assertEqual(said("data", "epsilon", {"made_by": "catalogue"}), [])
+
+    def test_what_the_replaced_scheduler_clips_is_clipped(self):
+        def clipped(x, timestep):
+            output = call(x, timestep).double()
+            t = 1 - (float(timestep) + 1) / 1000
+            alpha, sigma = self.schedule.alpha(t), self.schedule.sigma(t)
+            data = ((x.double() - sigma * output) / alpha).clamp(-0.5, 0.5)
+            return (x.double() - alpha * data) / sigma
+        call, solver = network(self.schedule, "noise"), self.solver(name="ddim")
+        by_hand = pipeline(BespokeScheduler.from_solvers(solver), clipped, self.noise, 6)
+        plain = pipeline(BespokeScheduler.from_solvers(solver), call, self.noise, 6)
+        self.assertGreater(float((by_hand - plain).abs().max()), 0.05)
+        config = {"prediction_type": "epsilon", "clip_sample": True, "clip_sample_range": 0.5}
+        made = BespokeScheduler.from_solvers(solver, config)
+        with tempfile.TemporaryDirectory() as folder:
+            made.save_pretrained(folder)
+            loaded = BespokeScheduler.from_pretrained(folder)
+        in_its_place = BespokeScheduler.from_solvers(solver, made)
+        by_config = BespokeScheduler.from_config(config, solvers=made.config.solvers)
+        for scheduler in (made, loaded, in_its_place, by_config):
+            found = pipeline(scheduler, call, self.noise, 6)
+            np.testing.assert_allclose(found, by_hand, atol=1e-3)
+        for scheduler in (BespokeScheduler.from_solvers(solver, config, clip=False),
+                          BespokeScheduler.from_solvers(
+                              Solver.of(solver.times, solver.a, solver.b, clip=(-9, 9),
+                                        start_scale=solver.start_scale, schedule=self.schedule,
+                                        prediction="noise"), config)):
+            np.testing.assert_allclose(pipeline(scheduler, call, self.noise, 6), plain, atol=2e-3)
+
+    def test_a_clip_that_a_solver_was_not_made_for_is_warned_of(self):
+        def said(config, **options):
+            solver = Solver.of([0, 0.5, 1], [1, 1], [[0.5], [0.5, 0.5]], schedule=self.schedule,
+                               prediction="noise", name="mine")
+            with warnings.catch_warnings(record=True) as seen:
+                warnings.simplefilter("always")
+                BespokeScheduler.from_solvers(solver, {"prediction_type": "epsilon", **config},
+                                              **options)
+                BespokeScheduler.from_solvers(self.solver(), {"clip_sample": True})
+            return [str(one.message) for one in seen]
+        self.assertEqual(said({"clip_sample": True}),
+                         ["solver mine was made for data that is not clipped, this run has data "
+                          "clipped to [-1, 1]; fit one for this pipeline"])
+        self.assertEqual(said({}), [])
+        self.assertEqual(said({"clip_sample": True}, clip=False), [])
+        self.assertEqual(said({"clip_sample": True}, clip=True), [])
+
+    def test_thresholding_is_kept_for_the_way_back(self):
+        theirs = {"prediction_type": "epsilon", "thresholding": True, "sample_max_value": 1.5,
+                  "dynamic_thresholding_ratio": 0.9}
+        made = BespokeScheduler.from_solvers(self.solver(), theirs)
+        self.assertEqual({key: made.config[key] for key in theirs}, theirs)
+        self.assertEqual(made._clip(self.solver()), bespoke.clip.Clip(-1, 1, 0.9, 1.5))
+
 
 @unittest.skipUnless(REAL, "diffusers is not installed")
 class Pipelines(unittest.TestCase):
@@ -308,6 +409,35 @@ class Pipelines(unittest.TestCase):
             block_out_channels=(32, 64), norm_num_groups=8, attention_head_dim=8,
             down_block_types=("DownBlock2D", "AttnDownBlock2D"),
             up_block_types=("AttnUpBlock2D", "UpBlock2D")).eval()
+
+    def check_learning(self, pipe, network, scheduler, latents, **arguments):
+        """A first call of many evaluations, then of 4: near it, and two images for each prompt."""
+        calls = []
+        hook = network.register_forward_hook(lambda *given: calls.append(1))
+        self.addCleanup(hook.remove)
+        pipe.scheduler = scheduler
+        self.assertIs(bespoke.accelerate(pipe, steps=4, samples=1, quiet=True), pipe)
+        images = []
+        for least, most in ((36, 42), (4, 4)):
+            calls.clear()
+            images.append(pipe(latents=latents, num_inference_steps=4, output_type="latent",
+                               **arguments).images)
+            self.assertEqual(len(calls), len(pipe.scheduler.timesteps))
+            self.assertTrue(least <= len(calls) <= most, len(calls))
+        self.assertLess(float((images[1] - images[0]).norm() / images[0].norm()), 0.1)
+        guided = arguments.get("guidance_scale", 1) > 1
+        self.assertEqual("guidance" in pipe.scheduler.quality[4].doubt, guided)
+        calls.clear()
+        several = pipe(num_images_per_prompt=2, num_inference_steps=4, output_type="latent",
+                       generator=torch.manual_seed(1), **arguments).images
+        self.assertEqual((len(several), len(calls)), (2 * len(latents), 4))
+        self.assertTrue(torch.isfinite(several).all())
+        self.assertGreater(float((several[0] - several[1]).abs().max()), 0.1)
+        learnt = pipe.scheduler.learnt()
+        pipe.scheduler = learnt
+        again = pipe(latents=latents, num_inference_steps=4, output_type="latent",
+                     **arguments).images
+        np.testing.assert_allclose(again, images[1], atol=1e-3 * float(images[1].abs().max()))
 
     def unconditional_field(self, unet):
         return lambda t, x: unet(x, (1000 * (1 - t) - 1).clamp(min=0)).sample
@@ -374,6 +504,8 @@ class Pipelines(unittest.TestCase):
                                                             "negative": negative})
         scale = expected.abs().max()
         np.testing.assert_allclose(found / scale, expected / scale, atol=1e-4)
+        self.check_learning(pipe, unet, base, noise, prompt_embeds=prompt,
+                            negative_prompt_embeds=negative, guidance_scale=5.0)
 
     def test_stable_diffusion_xl(self):
         unet = diffusers.UNet2DConditionModel(
@@ -404,6 +536,8 @@ class Pipelines(unittest.TestCase):
         expected = solver.sample(field, noise)
         scale = expected.abs().max()
         np.testing.assert_allclose(found / scale, expected / scale, atol=1e-4)
+        self.check_learning(pipe, unet, base, noise, prompt_embeds=prompt,
+                            pooled_prompt_embeds=pooled, guidance_scale=1.0, height=8, width=8)
 
     def test_stable_diffusion_3(self):
         try:
@@ -426,12 +560,14 @@ class Pipelines(unittest.TestCase):
             return -transformer(hidden_states=x, timestep=1000 * (1 - t),
                                 encoder_hidden_states=prompt, pooled_projections=pooled,
                                 return_dict=False)[0]
-        solver = Solver.named("ab2", 4)
-        pipe.scheduler = BespokeScheduler.from_solvers(solver, pipe.scheduler)
+        solver, base = Solver.named("ab2", 4), pipe.scheduler
+        pipe.scheduler = BespokeScheduler.from_solvers(solver, base)
         found = pipe(prompt_embeds=prompt, pooled_prompt_embeds=pooled, latents=noise,
                      guidance_scale=1.0, num_inference_steps=4, output_type="latent", height=8,
                      width=8).images
         np.testing.assert_allclose(found, solver.sample(field, noise), atol=1e-4)
+        self.check_learning(pipe, transformer, base, noise, prompt_embeds=prompt,
+                            pooled_prompt_embeds=pooled, guidance_scale=1.0, height=8, width=8)
 
     def test_flux(self):
         try:
@@ -455,11 +591,13 @@ class Pipelines(unittest.TestCase):
             return -transformer(hidden_states=x, timestep=1 - t, guidance=None,
                                 pooled_projections=pooled, encoder_hidden_states=prompt,
                                 txt_ids=torch.zeros(5, 3), img_ids=ids, return_dict=False)[0]
-        solver = Solver.named("midpoint", 4)
-        pipe.scheduler = BespokeScheduler.from_solvers(solver, pipe.scheduler)
+        solver, base = Solver.named("midpoint", 4), pipe.scheduler
+        pipe.scheduler = BespokeScheduler.from_solvers(solver, base)
         found = pipe(prompt_embeds=prompt, pooled_prompt_embeds=pooled, latents=noise,
                      num_inference_steps=4, output_type="latent", height=8, width=8).images
         np.testing.assert_allclose(found, solver.sample(field, noise), atol=1e-4)
+        self.check_learning(pipe, transformer, base, noise, prompt_embeds=prompt,
+                            pooled_prompt_embeds=pooled, height=8, width=8)
 
     def test_flux_is_exported_as_its_pipeline_packs_latents(self):
         try:

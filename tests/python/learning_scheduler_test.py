@@ -3,8 +3,10 @@ where it is installed. Expected samples come from hundreds of steps."""
 
 import sys
 import tempfile
+import types
 import unittest
 import warnings
+import weakref
 from pathlib import Path
 
 try:
@@ -176,7 +178,9 @@ class Learns(unittest.TestCase):
             saved = Pipe(pipes[0].scheduler.learnt(), Network())
             np.testing.assert_allclose(saved(2 * noise_like(2), 5), by_config, atol=1e-3)
             self.assertFalse(saved.scheduler.config.get("clip_sample"))
-            self.assertFalse(saved.scheduler.config.get("thresholding"))
+            self.assertEqual(bool(saved.scheduler.config.get("thresholding")), dynamic)
+            again = learning(saved.scheduler.config, samples=1, steps=5)
+            self.assertEqual(again._field.clip, pipes[0].scheduler._field.clip)
 
     def test_several_numbers_of_steps_from_one_image(self):
         network = Network()
@@ -228,6 +232,42 @@ class Learns(unittest.TestCase):
                          [FIRST, 8, FIRST, 8, 8])
         self.assertEqual([taken(7.5, other), taken(7.5, other), taken(7.5)], [FIRST, 8, 8])
         self.assertEqual(pipe.scheduler.learnt().config.guidance_range, [6.5, 8.5])
+
+    def test_a_network_at_the_address_of_one_that_is_gone_is_learnt_anew(self):
+        pipe = Pipe(learning(samples=1, steps=4), None)
+        addresses = set()
+        for _ in range(6):
+            pipe.unet = None
+            pipe.unet = Network()
+            addresses.add(id(pipe.unet))
+            pipe(noise_like(1), 4)
+            self.assertGreater(len(pipe.unet.times), 4)
+        self.assertLess(len(addresses), 6)  # one did come to lie where another was
+
+    def test_networks_that_cannot_be_referred_to_weakly_are_known_again(self):
+        class Slotted:
+            __slots__ = ("call",)
+
+            def __call__(self, x, timestep):
+                return self.call(x, timestep)
+
+        pipe = Pipe(learning(samples=1, steps=4), Slotted())
+        network = pipe.unet.call = Network()
+        counts = []
+        for _ in range(2):
+            network.times.clear()
+            pipe(noise_like(1), 4)
+            counts.append(len(network.times))
+        self.assertEqual(counts[1], 4)
+        self.assertGreater(counts[0], 4)
+
+    def test_networks_are_not_kept_alive(self):
+        pipe = Pipe(learning(samples=1, steps=4), Network())
+        pipe(noise_like(1), 4)
+        gone = weakref.ref(pipe.unet)
+        pipe.unet = None
+        self.assertIsNone(gone())
+        self.assertEqual(pipe.scheduler.learnt().config.guidance_range, None)
 
     def test_another_shape_is_noticed(self):
         pipe = Pipe(learning(samples=1), Network())
@@ -286,10 +326,30 @@ class Learns(unittest.TestCase):
         lines = said.getvalue().splitlines()
         self.assertEqual(lines[0], f"bespoke: drawing with {FIRST} evaluations to learn 8-step "
                                    "sampling; later ones take 8")
-        self.assertRegex(lines[1], r"^bespoke: learnt; 8 steps: \d+\.\d \+- \d\.\d dB "
+        self.assertRegex(lines[1], r"^bespoke: learnt; 8 steps: \d+\.\d \+- \d+\.\d dB "
                                    r"\(estimated by leaving out parts\), for a range of 2$")
         self.assertEqual(lines[2:], ["bespoke: num_inference_steps is 50; taking the 8 that are "
                                      "learnt"])
+
+    def test_estimates_under_guidance_are_doubted(self):
+        doubted = "an estimate from the sample itself; under guidance mostly too high"
+        for guidance, doubt in ((7.5, doubted), (1.0, ""), (None, "")):
+            pipe = Pipe(learning(steps=4), Network())
+            pipe(noise_like(1), 4, guidance_scale=guidance)
+            self.assertEqual(pipe.scheduler.quality[4].doubt, doubt)
+            pipe(noise_like(2), 4, guidance_scale=guidance)
+            self.assertTrue(pipe.scheduler.quality[4].measured)
+            self.assertEqual(pipe.scheduler.quality[4].doubt, "")
+        for says_so, doubt in ((True, doubted), (False, "")):
+            pipe = Pipe(learning(steps=4), Network())
+            pipe.do_classifier_free_guidance = says_so
+            pipe(noise_like(1), 4, guidance_scale=7.5)
+            self.assertEqual(pipe.scheduler.quality[4].doubt, doubt)
+        pipe = Pipe(learning(steps=4), Network())
+        pipe.transformer = types.SimpleNamespace(
+            config=types.SimpleNamespace(guidance_embeds=True))  # as Flux, told its guidance
+        pipe(noise_like(1), 4, guidance_scale=3.5)
+        self.assertEqual(pipe.scheduler.quality[4].doubt, "")
 
     def test_accelerate(self):
         class Scheduler:

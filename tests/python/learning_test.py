@@ -25,7 +25,7 @@ from bespoke.learning import GRIDS, Learner, Parts, Rounding, reference_times, s
 from bespoke.schedule import PlainSchedule
 from bespoke.stepwise import (LinearModel, fitted_steps, least_squares,
                               least_log_error, plain_step, weighted_step)
-from mixtures import NUMBERS as MODEL, two_gaussians
+from mixtures import NUMBERS as MODEL, Numbers, two_gaussians
 
 COMPILED = hasattr(_core, "__file__") and not _core.__file__.endswith(".py")
 RANDOM = np.random.default_rng(5)
@@ -331,6 +331,81 @@ class Learning(unittest.TestCase):
         np.testing.assert_allclose(first, truth(two_gaussians, normal(1, 2, 6)), atol=2e-2)
         half = Sampler(two_gaussians, steps=4, samples=1, say=False)
         self.assertEqual(half(noise.bfloat16()).dtype, torch.bfloat16)
+
+
+class Divergence(unittest.TestCase):
+    def test_one_sample_that_is_not_finite_is_named(self):
+        def broken(rows):
+            def field(t, x):
+                found = VELOCITY(t, x)
+                if t[0] > 0.5:
+                    found[rows] = np.nan
+                return found
+            return Sampler(field, steps=4, say=False)
+        with self.assertRaisesRegex(DivergedError, r"NaN or infinity at t = 0\.5\d* for 1 of 4 "
+                                                   "samples, the first of them number 3; nothing"):
+            broken([2])(normal(1, 4))
+        for rows, count in ((slice(None), 4), ([0], 1)):
+            with self.assertRaisesRegex(DivergedError, r"infinity at t = 0\.5\d*; nothing was"):
+                broken(rows)(normal(1, count))
+
+
+class Estimates(unittest.TestCase):
+    """What is said of later samples after the first ones, where the truth is known."""
+
+    shape = (1, 16, 16)
+    schedule = PlainSchedule("fm-ot")
+
+    def guided(self, weight):
+        plain = Numbers([[0.7], [-0.5], [0.0]], [0.4, 0.4, 0.4])
+
+        def data(t, x):
+            found, without = (model.predict(np.full(len(x), t), np.full(len(x), 1 - t),
+                                            x.reshape(len(x), -1))[0] for model in (MODEL, plain))
+            return (found + weight * (found - without)).reshape(x.shape)
+        return data
+
+    def noise(self, seed, count):
+        return normal(seed, count, 256).reshape(count, *self.shape)
+
+    def learnt_from(self, count, data, steps, seed):
+        learner = Learner(self.schedule, [steps])
+        driven(learner.lesson(self.noise(seed, count)), data)
+        return learner
+
+    def test_they_hold_within_their_error(self):
+        fresh = self.noise(99, 16)
+        for weight, steps in ((0, 4), (0, 8), (3, 4), (3, 8)):
+            data = self.guided(weight)
+            exact, _ = driven(Learner(self.schedule, [2], reference=100).lesson(fresh), data)
+            for count in (1, 4):
+                for seed in range(3):
+                    learner = self.learnt_from(count, data, steps, seed)
+                    found, _ = driven(learner.sample(steps, fresh), data)
+                    rows = [x.reshape(16, -1) for x in (found, exact)]
+                    quality = learner.learnt[steps].quality(2.0, guided=weight > 0)
+                    self.assertFalse(quality.measured)
+                    self.assertLess(abs(quality.decibels - decibels(*rows)), 1.6 * quality.error,
+                                    (weight, steps, count, seed))
+
+    def test_the_error_is_small_where_the_steps_agree(self):
+        quality = self.learnt_from(4, self.guided(3), 4, 1).learnt[4].quality(2.0)
+        self.assertLess(quality.error, 8)
+
+    def test_guidance_makes_them_doubtful_until_something_is_measured(self):
+        data = self.guided(3)
+        one, four = (self.learnt_from(count, data, 4, 1) for count in (1, 4))
+        for learner, word in ((one, "the sample itself; under guidance mostly too high"),
+                              (four, "the samples themselves; under guidance often decibels off")):
+            said = learner.learnt[4].quality(2.0, guided=True)
+            plain = learner.learnt[4].quality(2.0)
+            self.assertIn(f"dB (an estimate from {word})", str(said))
+            self.assertIn("dB (estimated by leaving out parts)", str(plain))
+            self.assertEqual(said.decibels, plain.decibels)
+            self.assertGreater(said.error, plain.error)
+            driven(learner.lesson(self.noise(7, 2)), data)
+            self.assertIn("(measured on samples not seen)",
+                          str(learner.learnt[4].quality(2.0, guided=True)))
 
 
 class KDiffusion(unittest.TestCase):

@@ -345,6 +345,32 @@ class Methods(unittest.TestCase):
     def setUp(self):
         self.noise = normal(1, 40, 8)
 
+    def test_paths_that_start_from_large_noise(self):
+        for description in ("ve", "edm", {"name": "edm", "sigma_min": 0.002, "sigma_max": 60.0},
+                            "ve-power"):
+            path = Schedule(description)
+            noise, fresh = (bespoke.noise((24, 4), seed=seed, schedule=path) for seed in (1, 2))
+            for prediction in ("noise", "data"):
+                result = bespoke.fit(SMALL.field(path, prediction), noise, nfe=8, schedule=path,
+                                     prediction=prediction, progress=False)
+                self.assertGreater(result.psnr, 60, (description, prediction))
+                found = result.solver.sample(SMALL.field(path, prediction), fresh)
+                error = ((found - self.by_small_steps(path, fresh)) ** 2).mean(1)
+                self.assertGreater(float(np.mean(10 * np.log10(4 / error))), 60, description)
+
+    @staticmethod
+    def by_small_steps(path, noise):
+        """Midpoint steps in the logarithm of sigma, where alpha is 1."""
+        least = max(path.sigma(1.0), 1e-4)
+        levels, y = np.geomspace(path.source_std, least, 3000), noise.astype(np.float64)
+
+        def slope(y, s):
+            return y - SMALL.predict(np.ones(len(y)), np.full(len(y), s), y)[0]
+        for high, low in zip(levels, levels[1:]):
+            middle, h = np.sqrt(high * low), np.log(low / high)
+            y = y + h * slope(y + h / 2 * slope(y, high), middle)
+        return y
+
     def test_the_fit_beats_the_catalogue_and_direct_the_fit(self):
         for nfe in (4, 6):
             fitted = bespoke.fit(two_gaussians, self.noise, nfe=nfe, progress=False)
@@ -503,6 +529,10 @@ class Methods(unittest.TestCase):
         self.assertGreater(psnr[solver.name], psnr["midpoint"] + 10)
         with self.assertRaisesRegex(bespoke.Error, "unconditional="):
             solver.sample(two_gaussians, noise)
+        with self.assertRaisesRegex(bespoke.Error, "guides itself with guidance w = 1.5 .* and no "
+                                                   "other; this run has guidance w = 2 "):
+            bespoke.compare(two_gaussians, noise, [solver], nfe=4, guidance=2,
+                            unconditional=plain, progress=False)
 
     def test_a_problem_draws_its_samples_once(self):
         field = Counted(two_gaussians)
@@ -765,6 +795,71 @@ class Refusals(unittest.TestCase):
                 with self.assertRaisesRegex(Error, "seed and first must not be negative"):
                     core.normal_noise(seed, first, 2, 3)
 
+    def test_numbers_and_words_of_another_kind_are_refused_in_a_sentence(self):
+        noise = normal(0, 24, 4)
+
+        def refused(pattern, **options):
+            for function in (bespoke.distill,
+                             lambda *arguments, **given: bespoke.Problem(
+                                 *arguments).distill(**given)):
+                with self.assertRaisesRegex(Error, pattern) as raised:
+                    function(two_gaussians, noise, **{"nfe": 3, "progress": False, **options})
+                self.assertNotIn("\n", str(raised.exception))
+                if {"held_out", "peak", "tolerance"} & set(options):
+                    break  # these are arguments of Problem itself
+        whole = "must be a whole number, found "
+        for name in ("calls", "network_calls", "iterations", "samples", "held_out"):
+            for value in (2.5, "3", True, 4.0):
+                refused(f"^{name}: {whole}{value!r}$", **{name: value})
+        for name in ("network_calls", "iterations", "samples", "held_out"):
+            refused(f"^{name}: must be at least 0, found -1$", **{name: -1})
+        refused("^calls: must be at least 1, found 0$", calls=0)
+        refused(r"^match_groups\[1\]: " + whole + "0.5$", match_groups=[1, 0.5] * 12)
+        refused("^match_groups has a number for each sample, found 3$", match_groups=3)
+        for name in ("difference", "time_difference", "match_weight", "peak", "tolerance"):
+            refused(f"^{name}: must be a finite number, found 'a'$", **{name: "a"})
+        for name in ("peak", "tolerance"):
+            refused(f"^{name}: must be above 0, found 0$", **{name: 0})
+        for name in ("match", "method", "times", "name"):
+            refused(f"^{name}: must be a text, found 3$", **{name: 3})
+        refused("^starts are names of the catalogue, Solvers or Results, found 3$", starts=[3])
+        refused("^features must be a callable, found 3$", features=3)
+
+    def test_one_start_needs_no_list(self):
+        results = [bespoke.distill(two_gaussians, normal(0, 12, 4), nfe=4, iterations=1,
+                                   starts=starts, progress=False)
+                   for starts in ("midpoint", ["midpoint"])]
+        np.testing.assert_array_equal(*(result.solver.b[-1] for result in results))
+
+    def test_noise_of_another_deviation_is_refused(self):
+        path, noise = Schedule("ve"), normal(0, 24, 4)
+        field = SMALL.field(path, "noise")
+
+        def tried(scale, function=bespoke.fit, given=noise, **options):
+            return function(field, scale * given, **{"schedule": path, "prediction": "noise",
+                                                     "progress": False, **options})
+        for function, more in ((bespoke.fit, {}), (bespoke.distill, {}),
+                               (bespoke.compare, {"solvers": "euler"})):
+            for scale, factor in ((1, "50$"), (120, r"0\.\d+$"), (20, r"2\.\d+$")):
+                with self.assertRaisesRegex(Error, "the noise has the deviation .* on the path ve "
+                                                   "start from 50: multiply it by " + factor):
+                    tried(scale, function, **more)
+            tried(50, function, **more)
+        tried(60)
+        tried(38)
+        tried(1, schedule="vp")
+        # Few numbers may be so by chance, and those that do not count are not looked at.
+        bespoke.compare(field, 20 * normal(0, 1, 4), "euler", schedule=path, prediction="noise",
+                        progress=False)
+        padded = np.concatenate([noise, np.zeros_like(noise)], 1)
+        mask = np.repeat([1, 0], 4)
+        wide = Mixture(np.concatenate([SMALL.means, 0 * SMALL.means], 1), SMALL.deviations)
+        bespoke.fit(wide.field(path, "noise"), 50 * padded, schedule=path, prediction="noise",
+                    error_mask=mask, progress=False)
+        with self.assertRaisesRegex(Error, "multiply it by 50"):
+            bespoke.fit(wide.field(path, "noise"), padded, schedule=path, prediction="noise",
+                        error_mask=mask, progress=False)
+
     def test_solvers_of_other_paths_are_not_compared(self):
         with self.assertRaisesRegex(Error, "for the schedule vp"):
             bespoke.compare(two_gaussians, normal(0, 4, 8),
@@ -783,6 +878,53 @@ class Refusals(unittest.TestCase):
         name = comparison.notes[0].split(" is ")[1]
         again = bespoke.compare(two_gaussians, noise, [name], nfe=6, progress=False)
         self.assertAlmostEqual(again.rows[0].psnr, comparison.best().psnr, delta=1e-9)
+
+    def test_psnr_has_its_standard_error(self):
+        noise = normal(3, 20, 4)
+        found = bespoke.compare(two_gaussians, noise, ["euler", "midpoint"], nfe=(4, 6),
+                                progress=False)
+        each = [bespoke.compare(two_gaussians, noise[k:k + 1], ["euler"], nfe=4, progress=False)
+                for k in range(20)]
+        decibels = [one.rows[0].psnr for one in each]
+        row = found.rows[0]
+        self.assertAlmostEqual(row.psnr, np.mean(decibels), delta=0.01)
+        self.assertAlmostEqual(row.psnr_error, np.std(decibels, ddof=1) / 20 ** 0.5, delta=0.01)
+        self.assertIn(f"{row.psnr:.2f} ± {row.psnr_error:.2f}  ", found.table())
+        self.assertIn(f"<td>{row.psnr:.2f} ± {row.psnr_error:.2f}</td>", found._repr_html_())
+        self.assertIn("± standard error", str(found))
+        self.assertEqual({len(line) for line in found.table().splitlines()},
+                         {len("midpoint") + 2 * len("  12.34 ± 1.23")})
+        self.assertEqual(found.notes, [])
+        self.assertIn("1 sample measured it, which is few", str(each[0]))
+        self.assertEqual(each[0].rows[0].psnr_error, 0)
+        self.assertNotIn(" ± ", each[0].table())
+        wild = Solver.of([0, 1], [1e308], [[1e308]], name="wild")
+        with np.errstate(over="ignore", invalid="ignore"):
+            row = bespoke.compare(two_gaussians, noise * 1e9, [wild], progress=False).rows[0]
+        self.assertTrue(np.isnan(row.psnr_error))
+
+    def test_what_a_solver_was_not_made_for_is_noted(self):
+        path = Schedule("vp")
+
+        def notes(guidance=0.0, prediction="noise", made_by=None, run=1.0):
+            solver = Solver.of([0.1, 0.5, 1], [1, 1], [[0.5], [0.5, 0.5]], name="mine",
+                               schedule=path, prediction=prediction, guidance=guidance,
+                               provenance=made_by and {"made_by": made_by})
+            field = SMALL.field(path, "noise")
+            return bespoke.compare(field, normal(0, 16, 4), [solver, "euler"], nfe=2, schedule=path,
+                                   prediction="noise", guidance=run, progress=False,
+                                   unconditional=lambda t, x: 0.9 * field(t, x)).notes
+        self.assertEqual(notes(guidance=1.0), [])
+        self.assertEqual(notes(guidance=2.0, prediction="data"), [
+            "mine was made for guidance w = 2 (guidance_scale 3), this run has guidance w = 1 "
+            "(guidance_scale 2)",
+            "mine was made for data prediction, this model has noise prediction"])
+        self.assertEqual(notes(guidance="0.5-3"), [])
+        self.assertEqual(len(notes(guidance="1.5-3")), 1)
+        self.assertEqual(len(notes(guidance="0.5-3", run="0-2")), 1)
+        self.assertEqual(notes(guidance="0-3", run="0.5-2"), [])
+        self.assertEqual(len(notes(guidance="0:1,0.5:1")), 1)
+        self.assertEqual(notes(guidance=2.0, prediction="data", made_by="catalogue"), [])
 
     def test_of_a_file_the_numbers_asked_for_are_compared(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -225,6 +225,14 @@ class FitPipeline(unittest.TestCase):
         with self.assertRaisesRegex(Error, "at least 2"):
             fit_pipeline(StandIn(LINEAR, noise_field), ["0"], 4, samples=1, progress=False)
 
+    def test_networks_that_answer_differently_are_refused_at_once(self):
+        def dropping(t, x):
+            return torch.nn.functional.dropout(noise_field(t, x), 0.1)
+        pipe = StandIn(LINEAR, Counted(dropping))
+        with self.assertRaisesRegex(Error, "answers the same call differently, by .*dropout off"):
+            fit_pipeline(pipe, ["0"], 4, samples=8, progress=False)
+        self.assertEqual(pipe.field.calls, 3 * 8)  # its own noise, and twice the same
+
     def test_paths_are_read_from_the_scheduler(self):
         def schedule(config, **more):
             return schedule_of_pipeline(types.SimpleNamespace(config=config, **more))
