@@ -3,7 +3,8 @@
 convolutions, group normalisation, max pooling), SGD instead of Adam, images as they are but for
 flips. Its 96 features judge what was matched in those of the first.
 
-    python3 research/second_classifier.py --train train-a.zip --train train-b.zip --test test.zip -o heldout.pt
+    python3 research/second_classifier.py --train train-a.zip --train train-b.zip \
+        --test test.zip -o heldout.pt
 
 The archives hold a folder of pictures for each class. Minutes on two cores, seconds on a GPU."""
 

@@ -205,7 +205,7 @@ def _contenders(contender: Contender, counts: Optional[List[int]],
                         "solver has it")
         if field_differences.guides_itself(solver) and not field_differences.is_same_guidance(
                 solver.file.guidance, field.guidance):
-            raise Error(f"solver {name} has the guidance {solver.file.guidance} built in and no other; "
+            raise Error(f"solver {name} has {solver.file.guidance} built in and no other; "
                         f"this run has {field.guidance}")
     return found
 

@@ -50,7 +50,8 @@ double batch_difference(const Model& model, const torch::Tensor& x, const torch:
         .slice(0, 0, 1)
         .to(torch::kCPU, torch::kDouble);
   };
-  return difference_of(first_of(x.size(0)), first_of(1));
+  const torch::Tensor together = first_of(x.size(0)), alone = first_of(1);
+  return difference_of(together, alone);
 }
 
 double repeat_difference(const Model& model, const torch::Tensor& x, const torch::Tensor& t,

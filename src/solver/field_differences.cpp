@@ -43,9 +43,9 @@ FieldDifferences field_differences(const SolverFile& file, const FieldDescriptio
                                                  json_text(path), json_text(its_path)));
   }
   if (guides_itself(file) && made.guidance != field.guidance) {
-    differences.impossible.push_back(
-        fmt::format("has the guidance {} built in and no other; this run has {}",
-                    to_string(made.guidance), to_string(field.guidance)));
+    differences.impossible.push_back(fmt::format("has {} built in and no other; this run has {}",
+                                                 to_string(made.guidance),
+                                                 to_string(field.guidance)));
   } else if (!follows_from_the_path(file) && !covers(made.guidance, field.guidance)) {
     differences.doubtful.push_back(fmt::format(
         "was made for {}, this run has {}", to_string(made.guidance), to_string(field.guidance)));

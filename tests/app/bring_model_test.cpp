@@ -237,11 +237,14 @@ TEST_F(BringModel, RefusesANetworkThatDrawsNumbers) {
   save("weights.pt", "def forward(self, x, t):\n    return torch.dropout(x, 0.1, True)\n");
   write_card(json::object());
   for (const std::string command :
-       {"check model.json", "sample --model model.json --solver euler --nfe 2 --count 2 -o out",
+       {"sample --model model.json --solver euler --nfe 2 --count 2 -o out",
         "pairs --model model.json --count 2 --validation 2 -o pairs",
         "distill --model model.json --nfe 2 --calls 200 -o run"}) {
     expect_failure(command, 3, "the network answers the same call differently");
   }
+  const Outcome checked = run("check model.json");  // which says first what the network is like
+  EXPECT_EQ(checked.code, 3);
+  EXPECT_NE(checked.err.find("the network answers the same call differently"), std::string::npos);
 }
 
 // Also where a budget leaves no calls for a look: what was drawn to learn from shows it.

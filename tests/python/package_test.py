@@ -237,7 +237,7 @@ class Solvers(unittest.TestCase):
         np.testing.assert_allclose(found, 3 * noise, rtol=1e-14)
         with self.assertRaisesRegex(Error, "unconditional="):
             solver.sample(lambda t, x: x, noise)
-        with self.assertRaisesRegex(Error, "guides itself"):
+        with self.assertRaisesRegex(Error, "built-in guidance"):
             solver.lower()
 
     def test_bad_files_and_numbers_are_refused(self):
@@ -529,7 +529,7 @@ class Methods(unittest.TestCase):
         self.assertGreater(psnr[solver.name], psnr["midpoint"] + 10)
         with self.assertRaisesRegex(bespoke.Error, "unconditional="):
             solver.sample(two_gaussians, noise)
-        with self.assertRaisesRegex(bespoke.Error, "guides itself with guidance w = 1.5 .* and no "
+        with self.assertRaisesRegex(bespoke.Error, "has guidance w = 1.5 .* built in and no "
                                                    "other; this run has guidance w = 2 "):
             bespoke.compare(two_gaussians, noise, [solver], nfe=4, guidance=2,
                             unconditional=plain, progress=False)

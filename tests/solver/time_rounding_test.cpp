@@ -69,7 +69,7 @@ TEST(TimeRounding, OfAPartOfAPathRoundsWhatTheNetworkIsGiven) {
     const SchedulePtr path = make_schedule("vp:start=0.0337,end=0.9404" + part);
     const TimeRounding rounding = parse_time_rounding("integer");
     const double last = path->last_time();
-    const Times times = {0, 0.0001, 0.123, 0.7 * last, 0.9999 * last, 1};
+    const Times times = {0, 0.004, 0.123, 0.7 * last, 0.9999 * last, 1};
     const Times rounded = rounded_times(rounding, times, *path);
     EXPECT_EQ(rounded.back(), 1);
     for (size_t i = 0; i + 1 < times.size(); ++i) {
