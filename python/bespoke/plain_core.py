@@ -469,8 +469,8 @@ def _check_keys(given: Any, needed: set, optional: set, where: str) -> None:
 
 def _read_solver(entry: Dict[str, Any]) -> NsSolver:
     if "guided" in entry or "c" in entry:
-        raise Error('without its compiled module this package cannot take a solver that guides '
-                    "itself (\"guided\" and \"c\"); run it with 'bespoke sample', or distil one "
+        raise Error("without its compiled module this package cannot take a solver with built-in "
+                    "guidance (\"guided\" and \"c\"); run it with 'bespoke sample', or distil one "
                     "without --network-calls")
     rows = entry["b"] if isinstance(entry["b"], list) else [entry["b"]]
     for values in (entry["times"], entry["a"], *rows):

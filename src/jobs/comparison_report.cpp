@@ -174,13 +174,11 @@ int shown_cost(const Report& report) {
   return report.rows.empty() ? 0 : report.rows.front().cost;
 }
 
-// Several, each distilled in another way, and nothing else.
+// Several, distilled in other ways or for other costs, and nothing else.
 bool are_all_distilled(const Report& report) {
   const auto& rows = report.rows;
-  return std::all_of(rows.begin(), rows.end(),
-                     [](const ReportRow& row) { return row.distilled; }) &&
-         std::any_of(rows.begin(), rows.end(),
-                     [&](const ReportRow& row) { return row.solver != rows.front().solver; });
+  return rows.size() > 1 &&
+         std::all_of(rows.begin(), rows.end(), [](const ReportRow& row) { return row.distilled; });
 }
 
 // All solvers at the costs of the distilled ones, which come first, the cheapest on top. Where

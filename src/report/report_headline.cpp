@@ -49,8 +49,8 @@ std::string rival_sentence(const Report& report, const Finding& best) {
         cost, times, report.catalogue->solver);
   }
   // Each baseline has a bound of its own; the sentence must hold for all of them.
-  return fmt::format("No other solver measured reaches that, with up to {:g} {}s.", cost,
-                     report.unit);
+  return fmt::format("No other solver measured reaches that, with up to {}.",
+                     counted(static_cast<int>(cost), report));
 }
 
 std::string tile(const std::string& figure, const std::string& what) {
