@@ -46,15 +46,18 @@ std::string output_of(const std::string& prediction) {
 
 class CardCheckTest : public ::testing::Test {
  protected:
-  // A mixture's exact model on the path.
-  void save(const Path& path, const std::string& output) const {
+  // A mixture's exact model on the path. `given` makes x of what the network is given, and
+  // `returned` what it returns of its result.
+  void save(const Path& path, const std::string& output, const std::string& given = "x",
+            const std::string& returned = "result") const {
     const Mixture mixture = data_mixture();
     torch::jit::Module module("mixture");
     module.register_buffer("means", mixture.means);
     module.register_buffer("variances", torch::tensor(mixture.deviations, torch::kDouble).pow(2));
-    module.define(std::string("def forward(self, x, t):\n    t = t.unsqueeze(1)\n    alpha = ") +
-                  path.alpha + "\n    sigma = " + path.sigma + "\n    alpha_dot = " +
-                  path.alpha_dot + "\n    sigma_dot = " + path.sigma_dot + R"(
+    module.define("def forward(self, x, t):\n    x = " + given +
+                  "\n    t = t.unsqueeze(1)\n    alpha = " + path.alpha +
+                  "\n    sigma = " + path.sigma + "\n    alpha_dot = " + path.alpha_dot +
+                  "\n    sigma_dot = " + path.sigma_dot + R"(
     q = sigma * sigma + 0.25 * alpha * alpha
     v = alpha * alpha * self.variances.unsqueeze(0) + sigma * sigma
     z = x.unsqueeze(1) - alpha.unsqueeze(2) * self.means.unsqueeze(0)
@@ -62,8 +65,8 @@ class CardCheckTest : public ::testing::Test {
     gain = (alpha * self.variances.unsqueeze(0) / v).unsqueeze(2)
     D = (torch.softmax(log_weight, 1).unsqueeze(2) * (self.means.unsqueeze(0) + gain * z)).sum(1)
     E = (x - alpha * D) / sigma
-    return )" + output +
-                  "\n");
+    result = )" + output +
+                  "\n    return " + returned + "\n");
     module.to(torch::kFloat);
     module.save((folder_.path() / "weights.pt").string());
   }
@@ -219,21 +222,86 @@ TEST_F(CardCheckTest, AcceptsScoresAndPathsThatEndBeforeTheData) {
   })) << "the true range was not tried";
 }
 
+// The alphas of discrete levels, as TorchScript that looks them up at t, the index of a level.
+std::string table_of_alphas(const Schedule& schedule, int levels) {
+  std::string table = "[1.0";
+  for (int i = 0; i < levels; ++i) {
+    const double alpha = schedule.alpha(1 - (i + 1) / static_cast<double>(levels));
+    table += fmt::format(", {:.9g}", std::max(alpha, 1e-9));
+  }
+  static_assert(static_cast<int>(torch::kLong) == 4, "what TorchScript knows the type by");
+  const std::string logs = "torch.log(torch.tensor(" + table + "]))";
+  const std::string at = "[(t + {}).floor().to(4).clamp(0, " + std::to_string(levels) + ")]";
+  return "torch.exp(torch.lerp(" + logs + fmt::format(fmt::runtime(at), "1.0") + ", " + logs +
+         fmt::format(fmt::runtime(at), "2.0") + ", t + 1.0 - (t + 1.0).floor()))";
+}
+
+// True cards of conventions that plain flows do not have.
+TEST_F(CardCheckTest, AcceptsRangesOfNoiseAndScoresOfTheTutorial) {
+  const json stops = {{"end", 0.999}, {"denoise", true}};
+  save({"ve-power", "torch.ones_like(t)",
+        "torch.sqrt((torch.pow(25.0, 2.0 * (1.0 - t)) - 1.0) / 6.4377516)", "torch.zeros_like(t)",
+        "torch.zeros_like(t)"},
+       "-E / sigma");
+  json truth = card_of("score", "ve-power");
+  truth["schedule"].update(stops);
+  EXPECT_NE(run(truth).verdict, CardVerdict::wrong);
+  EXPECT_LT(run(truth).declared.error, 0.5);
+  save({"edm", "torch.ones_like(t)", "0.002 + 79.998 * (1.0 - t)", "torch.zeros_like(t)",
+        "torch.zeros_like(t)"},
+       "D");
+  truth = card_of("data", "edm");
+  truth["schedule"].update({{"sigma_min", 0.002}, {"denoise", true}});
+  EXPECT_NE(run(truth).verdict, CardVerdict::wrong);
+  EXPECT_LT(run(truth).declared.error, 0.5);
+}
+
+TEST_F(CardCheckTest, AcceptsBetasThatWereRescaledToZeroSnr) {
+  const SchedulePtr path = make_schedule(
+      "ddpm-linear:steps=100,beta_start=0.001,beta_end=0.2,"
+      "zero_terminal_snr=1");
+  const std::string alpha = table_of_alphas(*path, 100);
+  save({"zero-snr", alpha.c_str(), "torch.sqrt(1.0 - alpha * alpha + 1e-6)", "torch.zeros_like(t)",
+        "torch.zeros_like(t)"},
+       output_of("v"));
+  const CardCheck check = run({{"prediction", "v"},
+                               {"schedule", path->describe()},
+                               {"time", {{"convention", "index"}, {"levels", 100}}}});
+  EXPECT_NE(check.verdict, CardVerdict::wrong);
+  EXPECT_LT(check.declared.error, 0.5);
+}
+
+TEST_F(CardCheckTest, AcceptsOtherShapesOfWhatNetworksGetAndReturn) {
+  json truth = card_of("velocity", "fm-ot");
+  truth["sample_shape"] = {2, 8, 8};
+  save(kFmOt, output_of("velocity"), "x.permute(0, 3, 1, 2).flatten(1)",
+       "result.reshape(-1, 2, 8, 8).permute(0, 2, 3, 1)");
+  json last = truth;
+  last["layout"] = "channels-last";
+  EXPECT_EQ(run(last).verdict, CardVerdict::fits);
+  save(kFmOt, output_of("velocity"), "x.flatten(1)",
+       "torch.cat([result.reshape(-1, 2, 8, 8), torch.ones([x.size(0), 1, 8, 8])], 1)");
+  json more = truth;
+  more["extra_channels"] = 1;
+  EXPECT_EQ(run(more).verdict, CardVerdict::fits);
+}
+
+TEST_F(CardCheckTest, AcceptsAModelWhoseSamplerClips) {
+  save(kVp, "E * (1.0 - 0.6 * torch.pow(1.0 - alpha, 8))");
+  json card = card_of("noise", "vp");
+  card["value_range"] = {-1.5, 1.5};
+  card["clip"] = true;
+  const CardCheck check = run(card);
+  EXPECT_NE(check.verdict, CardVerdict::wrong);
+  EXPECT_LT(check.declared.error, 0.5);
+}
+
 // The betas of few levels, which no schedule of a thousand has.
 TEST_F(CardCheckTest, NamesTheBetasOfFewLevels) {
   const SchedulePtr quadratic =
       make_schedule("ddpm-quadratic:steps=50,beta_start=0.0001,beta_end=0.5");
   // The network looks its alphas up, as it was trained.
-  std::string table = "[1.0";
-  for (int i = 0; i < 50; ++i)
-    table += fmt::format(", {:.9g}", quadratic->alpha(1 - (i + 1) / 50.));
-  table += "]";
-  static_assert(static_cast<int>(torch::kLong) == 4, "what TorchScript knows the type by");
-  const std::string logs = "torch.log(torch.tensor(" + table + "))";
-  const std::string alpha = "torch.exp(torch.lerp(" + logs +
-                            "[(t + 1.0).floor().to(4).clamp(0, 50)], " + logs +
-                            "[(t + 2.0).floor().to(4).clamp(0, 50)], "
-                            "t + 1.0 - (t + 1.0).floor()))";
+  const std::string alpha = table_of_alphas(*quadratic, 50);
   save({"quadratic", alpha.c_str(), "torch.sqrt(1.0 - alpha * alpha + 1e-6)", "torch.zeros_like(t)",
         "torch.zeros_like(t)"},
        "E");
