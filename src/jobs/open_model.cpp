@@ -116,24 +116,29 @@ void tell(const ModelRequest& request, const std::string& note) {
   if (request.on_note) request.on_note(note);
 }
 
-// What is wrong with the network's output otherwise shows where it is run.
-void try_calls(const ModelRequest& request, const OpenModel& open) {
-  if (request.trial == NetworkTrial::none) return;
-  NetworkTrialResult found;
+// None where a call fails: what is wrong with the network's output shows where it is run.
+std::optional<NetworkTrialResult> trial_of(const ModelRequest& request, const OpenModel& open) {
+  if (request.trial == NetworkTrial::none) return std::nullopt;
   try {
-    found = try_network(*open.model, open.card, open.device);
+    return try_network(*open.model, open.card, open.device);
   } catch (const std::exception&) {
     if (request.trial == NetworkTrial::insist) throw;
+    return std::nullopt;
   }
-  refuse_unless_it_repeats(open.name, found.repeat_difference);
+}
+
+void try_calls(const ModelRequest& request, const OpenModel& open) {
+  const std::optional<NetworkTrialResult> found = trial_of(request, open);
+  if (!found) return;
+  refuse_unless_it_repeats(open.name, found->repeat_difference);
   // Where each sample is called for alone, there is nothing to mix.
   const bool alone = request.one_by_one || request.batch == 1;
-  if (alone || !(found.batch_difference > kMostDifference)) return;
+  if (alone || !(found->batch_difference > kMostDifference)) return;
   tell(request,
        fmt::format("warning: {}: a sample's output changes with those beside it, by {:.2g} of its "
                    "size, so samples depend on each other; export the network in eval mode, or add "
                    "--one-by-one",
-                   open.name, found.batch_difference));
+                   open.name, found->batch_difference));
 }
 
 void open_card(const ModelRequest& request, OpenModel& open) {

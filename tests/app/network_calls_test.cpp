@@ -71,7 +71,7 @@ TEST_F(NetworkCallsCommand, ComparesByNetworkCalls) {
   EXPECT_GT(rows[1]["nfe"], 4);
   EXPECT_GT(rows[1]["psnr_db"], rows[0]["psnr_db"]);
   ASSERT_EQ(run(compare + "--report page.html").code, 0);
-  const std::string page = read_file(folder_ / "page.html");
+  const std::string page = detail::read_file(folder_ / "page.html");
   EXPECT_NE(page.find("<strong>8 network calls</strong> reach"), std::string::npos);
   EXPECT_NE(page.find("Quality against network calls"), std::string::npos);
   EXPECT_NE(page.find("<th scope=\"col\">c<sub>0</sub></th>"), std::string::npos);
