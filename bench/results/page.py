@@ -37,8 +37,9 @@ the same noise. The unseen samples took no part in making or choosing a solver. 
 catalogue is chosen at each number of evaluations (NFE), over all its methods and grids, on 24 other
 samples. BST and BNS are found by the same method (`auto`, or `direct` where that is said), from the
 same samples; BST is of base Midpoint, with w = 6.5 of base Euler. The fit is what BNS starts from.
-Named solvers run on their default grid. Bold is the best of a column. What was learnt on the way is
-in the [notebook](../research/experiments.md).
+Named solvers run on their default grid. Bold is the best of a column. Fréchet distances are of as
+many samples as PSNR, from the same noise, which is few for 64 features: small ones show chance. What
+was learnt on the way is in the [notebook](../research/experiments.md).
 """
 
 
