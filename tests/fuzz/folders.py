@@ -175,7 +175,9 @@ class Mutator:
             os.unlink(path)
             os.mkfifo(path)
         else:
-            shutil.copyfile(self.random.choice(others), path)
+            other = self.random.choice(others)
+            if other != path:
+                shutil.copyfile(other, path)
 
 
 class Folders:
