@@ -312,17 +312,20 @@
         if (!chart.isDatasetVisible(i)) return;
         ctx.strokeStyle = set.borderColor;
         ctx.lineWidth = 1.5;
-        for (const {x, y, error} of set.data.filter((point) => point.error > 0)) {
-          const at = scales.x.getPixelForValue(x);
+        const points = chart.getDatasetMeta(i).data;
+        set.data.forEach(({y, error}, place) => {
+          if (!(error > 0)) return;
+          const {x: at, y: middle} = points[place];  // which moves while the chart is drawn
+          const ends = [-error, error].map((off) => middle + scales.y.getPixelForValue(y + off) - scales.y.getPixelForValue(y));
           ctx.beginPath();
-          for (const end of [scales.y.getPixelForValue(y - error), scales.y.getPixelForValue(y + error)]) {
+          for (const end of ends) {
             ctx.moveTo(at - 4, end);
             ctx.lineTo(at + 4, end);
           }
-          ctx.moveTo(at, scales.y.getPixelForValue(y - error));
-          ctx.lineTo(at, scales.y.getPixelForValue(y + error));
+          ctx.moveTo(at, ends[0]);
+          ctx.lineTo(at, ends[1]);
           ctx.stroke();
-        }
+        });
       });
       ctx.restore();
     },
