@@ -408,7 +408,7 @@ def main():
     parser.add_argument("folder")
     parser.add_argument("--only", help="names with commas between; all of them otherwise")
     parser.add_argument("--steps", type=int, default=1500, help="of training")
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     os.makedirs(options.folder, exist_ok=True)

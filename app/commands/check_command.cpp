@@ -161,7 +161,8 @@ void add_check_command(CLI::App& app) {
       "Examples:\n  bespoke check model.json\n"
       "  bespoke check model.json --data photos.zip\n"
       "  bespoke check model.json --cond text=prompts.safetensors --device cuda:0");
-  command->add_option("MODEL", options->model.model, "a model card (model.json)")->required();
+  command->add_option("MODEL,--model", options->model.model, "a model card (model.json)")
+      ->required();
   options->model.add_utterances_to(*command);
   options->model.add_running_to(*command);
   add_condition_options(*command, options->conditions,

@@ -88,6 +88,12 @@ std::string told(const std::optional<ClipTrial>& clip) {
       clip->deviation, clip->error);
 }
 
+// By less than a tenth of the range, which no other scale explains.
+bool is_nearly_inside(const ModelCard& card, const CardCheck& check) {
+  const double margin = 0.1 * (card.most - card.least);
+  return check.least > card.least - margin && check.most < card.most + margin;
+}
+
 // Values outside the range: the model clips, or its data has another scale.
 void advise_on_range(const OpenModel& open, const CardCheck& check, bool real) {
   constexpr double kManyOutside = 0.05;
@@ -104,9 +110,10 @@ void advise_on_range(const OpenModel& open, const CardCheck& check, bool real) {
         found, check.clip->deviation, check.declared.deviation);
     return;
   }
+  if (is_nearly_inside(card, check)) return;
   fmt::print(
       "Note: {}. 99 % of them lie in [{:.3g}, {:.3g}]{}: if that is the scale of the data, "
-      "value_range should say so.\n",
+      "value_range should say so. Networks that were trained for a short time leave it, too.\n",
       found, check.least, check.most, told(check.clip));
 }
 
@@ -149,6 +156,7 @@ void report_verdict(const OpenModel& open, const CardCheck& check, bool real) {
                     evidence(check, real));
   } else {
     warn_of_doubt(open, check, real);
+    if (is_worth_naming(check, real)) return;  // with another key it may draw other values
   }
   advise_on_range(open, check, real);
 }

@@ -8,7 +8,7 @@ import sys
 
 import torch
 
-from bespoke.card import CONVENTIONS, FORMATS, PREDICTIONS
+from bespoke.card import CONVENTIONS, FORMATS, PREDICTION_ALIASES, PREDICTIONS
 from bespoke.checks import parse_spec, unique_keys
 from bespoke.compiling import DEVICES, DTYPES
 from bespoke.exporting import METHODS, ExportError, export_model
@@ -64,7 +64,8 @@ def _parser():
     add("-o", "--output", required=True, metavar="CARD.json", help="the card; weights go beside it")
     add("--card", metavar="FILE", help="a JSON file with the card's keys; a flag wins over it")
     add("--sample-shape", type=_sizes, metavar="3,32,32", help="sizes without the batch")
-    add("--prediction", choices=PREDICTIONS, help="what the network predicts")
+    add("--prediction", choices=PREDICTIONS, help="what the network predicts",
+        type=lambda text: PREDICTION_ALIASES.get(text, text))
     add("--schedule", metavar="NAME[:KEY=VALUE,...]", help="e.g. fm-ot, vp:B=20,b=0.1, table:FILE")
     add("--time", metavar="CONVENTION[:KEY=VALUE,...]",
         help=f"{', '.join(CONVENTIONS)}; options scale, levels, integer: index:levels=1000")

@@ -199,6 +199,10 @@ class Parts:
 
 # What is learnt
 
+# Decibels of an error that says no more than where the figure begins.
+_VAGUE = 15
+
+
 class Quality(NamedTuple):
     """How near a learnt solver comes, in decibels of PSNR, with a standard error.
 
@@ -215,6 +219,8 @@ class Quality(NamedTuple):
     def __str__(self) -> str:
         word = "measured on samples not seen" if self.measured else (
             self.doubt or "estimated by leaving out parts")
+        if self.error > _VAGUE and not self.measured:
+            return f"{self.decibels:.0f} dB or more ({word}; its steps tell different things)"
         return f"{self.decibels:.1f} +- {self.error:.1f} dB ({word})"
 
 

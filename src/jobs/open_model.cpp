@@ -255,7 +255,8 @@ torch::Device usual_device(const LocalPlace& place) {
 torch::Device parse_device(const std::string& name, const Team& team) {
   if (name == "cpu") return torch::kCPU;
   if (name == "auto" && !torch::cuda::is_available()) return torch::kCPU;
-  if (name == "auto" || name == "cuda") return usual_device(local_place(team));
+  const bool is_usual = name == "auto" || (name == "cuda" && torch::cuda::is_available());
+  if (is_usual) return usual_device(local_place(team));
   const std::string prefix = "cuda";
   if (name.rfind(prefix, 0) != 0)
     throw usage_error("--device is auto, cpu or cuda:N, found '{}'", name);

@@ -509,7 +509,7 @@ std::vector<std::string> remarks(const SampleGlance& glance, const ModelCard& ca
     list.push_back(
         fmt::format("a first look at the model's own samples finds {:.0f} % of their values "
                     "outside value_range "
-                    "{} (deviation {:.3g}): {} 'bespoke check' tells which",
+                    "{} (deviation {:.3g}): {} 'bespoke check' says more",
                     100 * glance.outside, range, glance.deviation,
                     card.clip ? "value_range or the card is wrong;"
                               : "its sampler clips (\"clip\"), value_range or the card is wrong;"));

@@ -232,6 +232,23 @@ TEST_F(BringModel, WarnsOfANetworkThatMixesItsBatch) {
   EXPECT_EQ(run(alone + "-o c").err, "");
 }
 
+TEST_F(BringModel, TakesACardByItsNameOrAsAnOption) {
+  save_gaussian("", "torch.zeros_like(x)");
+  write_card(json::object());
+  expect_success("check model.json");
+  expect_success("check --model model.json");
+}
+
+TEST_F(BringModel, NamesADeviceThatIsNotThere) {
+  if (torch::cuda::is_available()) GTEST_SKIP() << "there is a CUDA device";
+  save_gaussian("", "torch.zeros_like(x)");
+  write_card(json::object());
+  for (const std::string device : {"cuda", "cuda:1"}) {
+    expect_failure(kSample + "--device " + device + " -o out", 4,
+                   "no device " + device + ": this machine has 0 CUDA devices; use --device cpu");
+  }
+}
+
 // There is no ODE to solve, so nothing is drawn, learnt or checked.
 TEST_F(BringModel, RefusesANetworkThatDrawsNumbers) {
   save("weights.pt", "def forward(self, x, t):\n    return torch.dropout(x, 0.1, True)\n");

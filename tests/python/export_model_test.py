@@ -939,6 +939,11 @@ class Command(Folder):
         self.assertEqual(code, 3, said)
         self.assertIn("needs PyTorch 2.9", said)
 
+    def test_predictions_have_the_names_of_others_too(self):
+        code, said = self.run_command(self.MODEL, *self.FLAGS, "--prediction", "eps")
+        self.assertEqual(code, 0, said)
+        self.assertEqual(json.loads(self.path.read_text())["prediction"], "noise")
+
     def test_exit_codes(self):
         for code, part, arguments in (
                 (2, "MODULE:FUNCTION", ["no_colon", *self.FLAGS]),
