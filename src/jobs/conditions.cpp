@@ -139,7 +139,7 @@ torch::Tensor text_row(const ConditionCard& condition, const std::string& text) 
 }
 
 torch::Tensor condition_rows(const ConditionCard& condition, const std::string& value) {
-  const torch::Tensor rows = read_rows(condition, value);
+  torch::Tensor rows = read_rows(condition, value);
   if (!condition.is_tensor()) check_classes(condition, rows);
   return rows;
 }

@@ -76,9 +76,8 @@ torch::Tensor read_real_dataset(const std::string& option, const std::string& pa
 
 torch::Tensor read_real_samples(const std::string& option, const std::string& path,
                                 const RealShape& wanted, const Execution& execution) {
-  const torch::Tensor samples = is_tensor_file(path)
-                                    ? read_tensor_file(path, "samples")
-                                    : read_real_dataset(option, path, wanted, execution);
+  torch::Tensor samples = is_tensor_file(path) ? read_tensor_file(path, "samples")
+                                               : read_real_dataset(option, path, wanted, execution);
   if (samples.dim() == 0 || samples.sizes().slice(1) != torch::IntArrayRef(wanted.shape)) {
     throw bad_input("{}: samples of shape {} cannot be compared with the model's, [count] x {}",
                     option, fmt::join(samples.sizes(), "x"), fmt::join(wanted.shape, "x"));

@@ -325,7 +325,7 @@ class Distillations {
         data_.reference_evaluations * (settings.network_calls > 0 ? 2 : 1);
     // A folder of pairs is all there is: its training pairs are matched too.
     settings.matching = data_.matching ? data_.matching : data_.train;
-    const DistillSummary summary = distill(model_, settings, latest);
+    DistillSummary summary = distill(model_, settings, latest);
     if (run != nullptr) run->store(latest);
     return summary;
   }
@@ -367,10 +367,9 @@ class Distillations {
 }  // namespace
 
 std::string evaluations_text(const SolverShape& shape) {
-  const std::string nfe = fmt::format("{} NFE", shape.nfe);
-  if (!shape.guides_itself()) return nfe;
-  return fmt::format("{} ({} network calls, the first {} steps guided)", nfe, shape.calls(),
-                     shape.guided.size());
+  if (!shape.guides_itself()) return fmt::format("{} NFE", shape.nfe);
+  return fmt::format("{} NFE ({} network calls, the first {} steps guided)", shape.nfe,
+                     shape.calls(), shape.guided.size());
 }
 
 DistillationResult run_distillation(const DistillationRequest& request, const OpenModel& open,

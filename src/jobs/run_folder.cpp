@@ -19,7 +19,7 @@ constexpr char kOptions[] = "options.json";
 }  // namespace
 
 nlohmann::json read_json_object(const std::filesystem::path& path) {
-  const auto json =
+  auto json =
       parse_json(read_text_file(path), path.string(), "an earlier run wrote it; begin anew");
   require(json.is_object(), path.string(), "is not a JSON object; begin anew");
   return json;

@@ -50,7 +50,7 @@ torch::Tensor FeatureExtractor::prepare(const torch::Tensor& samples) const {
 torch::Tensor FeatureExtractor::unchecked(const torch::Tensor& input) const {
   const torch::NoGradGuard no_grad;
   const torch::Tensor output = call_network(*network_, input);
-  const torch::Tensor features = without_trailing_ones(output);
+  torch::Tensor features = without_trailing_ones(output);
   if (features.dim() != 2 || !features.is_floating_point() || features.size(1) == 0) {
     throw bad_input(
         "{} returned a tensor of shape {} and type {} for an input of shape {}, expected features "
@@ -64,7 +64,7 @@ torch::Tensor FeatureExtractor::unchecked(const torch::Tensor& input) const {
 torch::Tensor FeatureExtractor::operator()(const torch::Tensor& samples) const {
   const torch::NoGradGuard no_grad;
   const torch::Tensor input = prepare(samples);
-  const torch::Tensor features = unchecked(input);
+  torch::Tensor features = unchecked(input);
   if (!torch::isfinite(features).all().item<bool>()) {
     throw Error(ErrorKind::diverged,
                 fmt::format("{} returned NaN or infinity among the features of samples in [{:.3g}, "

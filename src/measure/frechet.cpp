@@ -38,7 +38,7 @@ torch::Tensor checked_square_root(const torch::Tensor& matrix) {
   // Exactly symmetric, since the decomposition reads one triangle only.
   const torch::Tensor symmetric = (matrix + matrix.t()) / 2;
   const auto [values, vectors] = torch::linalg_eigh(symmetric);
-  const torch::Tensor root = torch::mm(vectors * values.clamp_min(0).sqrt(), vectors.t());
+  torch::Tensor root = torch::mm(vectors * values.clamp_min(0).sqrt(), vectors.t());
   const double residual = norm_of(torch::mm(root, root) - matrix) / norm;
   if (!(residual <= kRootBound)) {
     throw Error(ErrorKind::failed,

@@ -20,7 +20,7 @@ namespace {
 
 std::string describe_result(const torch::IValue& result) {
   if (!result.isTensor()) return "no tensor";
-  const torch::Tensor tensor = result.toTensor();
+  const torch::Tensor& tensor = result.toTensor();
   return fmt::format("a {} tensor of {} numbers and shape {}",
                      tensor.layout() == torch::kStrided ? "dense" : "sparse",
                      torch::toString(tensor.scalar_type()), fmt::join(tensor.sizes(), "x"));

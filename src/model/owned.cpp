@@ -14,6 +14,7 @@ bool is_own_view(const torch::Tensor& tensor) {
   return tensor._base().use_count() == 1 && tensor.storage().use_count() == 2;
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): who else holds it decides what is returned
 torch::Tensor owned(torch::Tensor tensor) { return is_owned(tensor) ? tensor : tensor.clone(); }
 
 std::vector<torch::Tensor> copies_of(const std::vector<torch::Tensor>& tensors) {

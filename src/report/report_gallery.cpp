@@ -100,7 +100,7 @@ std::string images_begin(int64_t count) {
 
 std::string whose_image(const ReportSamples& samples, const Report& report, int64_t index) {
   const std::vector<std::string>& prompts = report.gallery.prompts;
-  const std::string whose = fmt::format("sample {} of {}", index + 1, maker_of(samples, report));
+  std::string whose = fmt::format("sample {} of {}", index + 1, maker_of(samples, report));
   if (prompts.empty()) return whose;
   return whose + ": " + escape_html(prompts[static_cast<size_t>(index)]);
 }

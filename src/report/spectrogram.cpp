@@ -56,7 +56,7 @@ torch::Tensor spectrogram_image(const torch::Tensor& sound, int sample_rate,
   const torch::Tensor shares = ((decibels - decibels.max() + kRange) / kRange).clamp(0, 1);
   // Low pitches below, and none at zero.
   const torch::Tensor upright = shares.slice(1, 1).t().flip({0});
-  const torch::Tensor image = in_colour(upright).round().to(torch::kByte).contiguous();
+  torch::Tensor image = in_colour(upright).round().to(torch::kByte).contiguous();
   if (marked) mark(image, *marked, static_cast<double>(length) / sample_rate);
   return image;
 }

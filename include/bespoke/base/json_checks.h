@@ -44,7 +44,7 @@ int64_t whole_number(const nlohmann::json& value, const std::string& where, int6
 // The value as it was written: 4.5 is no whole number, and true is no number.
 template <class Value>
 Value exact_value(const nlohmann::json& value, const std::string& where) {
-  const auto found = value.get<Value>();
+  auto found = value.get<Value>();
   require(nlohmann::json(found) == value, where,
           fmt::format("has a value of another type, {}", json_text(value)));
   return found;

@@ -22,7 +22,7 @@ struct FeatureChoice {
 };
 
 // A loaded extractor, for the samples of one model.
-struct OpenFeatures {
+struct OpenFeatures {  // NOLINT(bugprone-exception-escape): to move JSON throws nothing
   std::shared_ptr<const FeatureExtractor> extractor;
   std::string name;         // of its file, for titles
   int64_t dimension = 0;    // features of a sample

@@ -11,8 +11,8 @@
 namespace bespoke {
 
 // What a distillation learns from and is measured on, intact and on the job's device.
-struct TrainingPairs {
-  Pairs train;                        // what solvers are fitted to
+struct TrainingPairs {  // NOLINT(bugprone-exception-escape): to move JSON throws nothing
+  Pairs train;          // what solvers are fitted to
   std::optional<Pairs> validation;    // none: the training pairs measure
   std::optional<Pairs> matching;      // whose statistics are matched, where they are made for it
   nlohmann::json provenance;          // what they are, as solver files and run folders say it

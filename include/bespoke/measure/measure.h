@@ -66,12 +66,12 @@ struct FigureColumn {
   FigureKind kind = FigureKind::decibels;  // how it is written
   // What a table of this figure by cost is headed with, before ", by NFE". People see no table of a
   // figure without a title.
-  std::string title = "";
-  std::string remark = "";  // what stands behind that
-  std::string error = "";   // the figure that stands behind it as its standard error
+  std::string title = {};
+  std::string remark = {};  // what stands behind that
+  std::string error = {};   // the figure that stands behind it as its standard error
   // Where several figures share a table with this title, what this one's column there is headed
   // with.
-  std::string heading = "";
+  std::string heading = {};
 };
 
 // Something that is measured of every solver's samples: see docs/develop/adding.md, "Adding a
@@ -109,7 +109,7 @@ struct MeasureInputs {
   // are, with sizes of 1 where all values are alike; undefined: all of it counts.
   torch::Tensor mask = {};
   torch::Tensor decoded_mask = {};  // the same of what samples decode to
-  std::string counted = "";         // ", in the filled spans": which part that is
+  std::string counted = {};         // ", in the filled spans": which part that is
 
   // Where guidance is a range: the parts of it that have a figure each.
   std::vector<GuidanceRange> guidance_bins = {};
@@ -117,9 +117,9 @@ struct MeasureInputs {
 
   // Fréchet distances.
   FeatureFunction features = nullptr;                    // of samples as they are shown
-  std::string features_name = "";                        // "512 features of inception.pt"
+  std::string features_name = {};                        // "512 features of inception.pt"
   std::optional<FeatureStatistics> real = std::nullopt;  // of real data, by the same features
-  std::string real_name = "";                            // "photos.zip"
+  std::string real_name = {};                            // "photos.zip"
 
   // Of samples drawn by prompts: whether they show what these say.
   std::shared_ptr<const Jury> jury = nullptr;

@@ -10,7 +10,7 @@ namespace bespoke {
 // What stands beside a row, or over a column.
 struct ComparisonGridLabel {
   std::string name;
-  std::string detail = "";  // in smaller letters under it
+  std::string detail = {};  // in smaller letters under it
   bool emphasised = false;
 };
 

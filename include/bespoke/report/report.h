@@ -46,7 +46,7 @@ struct ReportSolver {
   std::string solver;     // as in the rows
   int cost = 0;           // likewise
   NsSolver numbers;       // its times and coefficients
-  std::string file = "";  // the solver file it is from, to be downloaded; empty: none
+  std::string file = {};  // the solver file it is from, to be downloaded; empty: none
 };
 
 // What one solver made from the noise that all of them started from.
