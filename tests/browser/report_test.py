@@ -256,10 +256,11 @@ class ReportPage:
                                          {"behavior": "allow", "downloadPath": folder})
             self.script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", link)
             link.click()
-            WebDriverWait(self.browser, 10).until(
-                lambda _: [f for f in Path(folder).iterdir() if f.suffix != ".crdownload"])
-            file = next(Path(folder).iterdir())
-            return file.name, file.read_text()
+            # An empty file has the name first, and the content comes under another until it is whole.
+            whole = WebDriverWait(self.browser, 30, ignored_exceptions=[FileNotFoundError]).until(
+                lambda _: [file for file in Path(folder).iterdir() if file.stat().st_size > 0 and
+                           file.suffix != ".crdownload" and not file.name.startswith(".")])
+            return whole[0].name, whole[0].read_text()
 
     def test_downloads_the_figures_and_the_solver(self):
         name, text = self.downloaded(self.one("#figures-csv"))
