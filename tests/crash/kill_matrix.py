@@ -40,7 +40,7 @@ JOBS = {
 USUAL_JOBS = [name for name in JOBS if name != "demo"]
 TROUBLES = ["kill", "kill repeatedly", "stop", "full disk", "two at once", "clock back"]
 STOPS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
-INTERRUPTED, BUSY = 130, 3
+USAGE, INTERRUPTED, BUSY = 2, 130, 3
 
 # The only things that differ between two runs of the same command.
 VOLATILE = [(re.compile(rb'"seconds": ?[-+.e0-9]+'), b'"seconds":0'),
@@ -189,14 +189,17 @@ class Matrix:
         # Loading LibTorch takes the first third or more.
         time.sleep(self.random.uniform(0.2, 1) * job.seconds)
 
-    def disturb(self, process, number):
-        """Ends the process, if it still runs. While libraries load, any signal ends it at once."""
+    def disturb(self, process, number, late=None):
+        """Ends the process, if it still runs. While libraries load, any signal ends it at once. One
+        that comes too late may refuse in the words of `late`."""
         alive = process.poll() is None
         if alive:
             process.send_signal(number)
         said = process.communicate()[1].decode(errors="replace")
         if alive and number == signal.SIGKILL and process.returncode == -signal.SIGKILL:
             self.kills += 1
+        elif process.returncode == USAGE and late and late in said:
+            return
         elif process.returncode not in (0, INTERRUPTED, BUSY, -number):
             raise Lost(f"exit code {process.returncode}: {said}")
 
@@ -228,10 +231,10 @@ class Matrix:
         job.compare()
 
     def two_at_once(self, job):
-        # Either may come first, and to the second the folder holds an earlier run.
-        first, second = job.start(again=True), job.start(again=True)
+        first, second = job.start(), job.start(again=True)
         self.wait(job)
-        self.disturb(first, signal.SIGKILL)
+        # The second may come first, and then its folder is refused to one that begins anew.
+        self.disturb(first, signal.SIGKILL, late="holds an earlier run; add --resume")
         if self.random.random() < 0.5:
             self.disturb(second, signal.SIGKILL)
         elif second.wait() not in (0, BUSY):

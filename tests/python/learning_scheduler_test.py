@@ -326,9 +326,9 @@ class Learns(unittest.TestCase):
         lines = said.getvalue().splitlines()
         self.assertEqual(lines[0], f"bespoke: drawing with {FIRST} evaluations to learn 8-step "
                                    "sampling; later ones take 8")
-        self.assertRegex(lines[1], r"^bespoke: learnt; 8 steps: (\d+\.\d \+- \d+\.\d dB|\d+ dB or more) "
-                                   r"\(estimated by leaving out parts(; its steps tell different "
-                                   r"things)?\), for a range of 2$")
+        self.assertRegex(lines[1], r"^bespoke: learnt; 8 steps: \d+ dB or more "
+                                   r"\(estimated by leaving out parts; its steps tell different "
+                                   r"things\), for a range of 2$")
         self.assertEqual(lines[2:], ["bespoke: num_inference_steps is 50; taking the 8 that are "
                                      "learnt"])
 

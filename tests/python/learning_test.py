@@ -21,7 +21,7 @@ from bespoke import Error, Sampler, Solver, _core
 from bespoke.errors import DivergedError
 from bespoke.exponential import Node, step_weights
 from bespoke.k_diffusion import LearningSampler, learning_sampler_of, sample_bespoke
-from bespoke.learning import GRIDS, Learner, Parts, Rounding, reference_times, solver_times
+from bespoke.learning import GRIDS, Learner, Parts, Quality, Rounding, reference_times, solver_times
 from bespoke.schedule import PlainSchedule
 from bespoke.stepwise import (LinearModel, fitted_steps, least_squares,
                               least_log_error, plain_step, weighted_step)
@@ -206,6 +206,13 @@ class Learning(unittest.TestCase):
         quality = sampler.quality(8)
         self.assertTrue(quality.measured)
         self.assertLess(abs(quality.decibels - decibels(held(normal(2, 16)), expected)), 6)
+
+    def test_an_error_as_large_as_the_figure_is_not_said_as_one(self):
+        for quality, said in ((Quality(41.2, 3.4, True), "41.2 +- 3.4 dB (measured"),
+                              (Quality(43.8, 5.1, False), "43.8 +- 5.1 dB (estimated"),
+                              (Quality(43.6, 43.7, False), "44 dB or more (estimated"),
+                              (Quality(41.2, 20.0, True), "41.2 +- 20.0 dB (measured")):
+            self.assertTrue(str(quality).startswith(said), quality)
 
     def test_it_ends_learning_and_then_repeats_itself(self):
         said = []
