@@ -6,6 +6,7 @@
 #include "bespoke/base/progress.h"
 #include "bespoke/base/table.h"
 #include "bespoke/base/text.h"
+#include "bespoke/jobs/comparison_report.h"
 #include "bespoke/jobs/run_distillation.h"
 #include "commands/commands.h"
 #include "commands/pairs_command.h"
@@ -111,10 +112,9 @@ std::string matching_text(const DistilledSolver& outcome) {
 
 std::string measured_on(const DistillationResult& result) {
   if (!result.validation_pairs) return "the pairs themselves, as few calls hold out none";
-  constexpr int64_t kEnough = 16;
   return fmt::format("{} held-out pairs ({}they chose among iterates too)",
                      *result.validation_pairs,
-                     *result.validation_pairs < kEnough ? "few, and " : "");
+                     *result.validation_pairs < kEnoughSamples ? "few, and " : "");
 }
 
 void print_results(const DistillJob& job, const OpenModel& open, const DistillationResult& result) {

@@ -2,8 +2,7 @@
 
 import comfy.model_sampling as kinds
 from bespoke import Error, Schedule
-
-COMPARED_TIMES = (0.05, 0.35, 0.65, 0.95)
+from bespoke.field_differences import is_same_path
 
 
 def is_flow(model_sampling):
@@ -33,13 +32,9 @@ def times_of(model_sampling):
 
 def check_path(solver, model_sampling):
     """Refuses a solver for another kind of model."""
-    path = path_of(model_sampling)
-    for t in COMPARED_TIMES:
-        expected, found = (schedule.sigma(t) / schedule.alpha(t)
-                           for schedule in (path, solver.schedule))
-        if abs(found - expected) > 0.01 * expected:
-            raise Error(f"solver {solver.name} is for the path {solver.schedule.name}, which is "
-                        "not this model's; fit one with the node \"Fit Bespoke solver\"")
+    if not is_same_path(path_of(model_sampling), solver.schedule):
+        raise Error(f"solver {solver.name} is for the path {solver.schedule.name}, which is not "
+                    "this model's; fit one with the node \"Fit Bespoke solver\"")
 
 
 def _is_discrete(model_sampling):

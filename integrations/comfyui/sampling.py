@@ -1,12 +1,11 @@
 """Samplers, as ComfyUI calls them: one runs a solver, one fits a solver instead of sampling."""
 
-import weakref
-
 import comfy.samplers
 import comfy.utils
 import torch
 from bespoke import Error, Problem
 from bespoke.k_diffusion import LearningSampler, sample_bespoke
+from bespoke.references import reference_to
 
 from .paths import check_path, is_flow, path_of, times_of
 
@@ -98,7 +97,7 @@ class LearningComfySampler(comfy.samplers.Sampler):
         if found is None or found() is not model:
             learning = LearningSampler(schedule=path_of(model_sampling).describe(),
                                        times=times_of(model_sampling))
-            self._learning[key] = _reference(model), learning
+            self._learning[key] = reference_to(model), learning
         return learning
 
 
@@ -129,14 +128,6 @@ class GuidedField:
         levels = torch.full((len(x),), level, dtype=x.dtype, device=x.device)
         slope = (given - self._model(given, levels, **self._extra_args).to(x)) / level
         return -slope if self.flow else slope
-
-
-def _reference(model):
-    """What gives the model while it is there, and keeps one that has no weak references."""
-    try:
-        return weakref.ref(model)
-    except TypeError:
-        return lambda: model
 
 
 def _check_start(noise, latent_image, denoise_mask):

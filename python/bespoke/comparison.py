@@ -267,15 +267,9 @@ def _measured(name: str, solver: Solver, field: Field, noise: Array, truth: Refe
     powers = mean_squares(arrays, truth.x, mask).tolist()
     errors = mean_squares(arrays, arrays.wide(x) - truth.x, mask).clip(1e-30).tolist()
     low, median, high = (_core.quantile(errors, part) for part in (0.05, 0.5, 0.95))
-    return ComparisonRow(name, solver.nfe, _core.mean_psnr(errors, peak), _psnr_error(errors),
+    spread = _core.psnr_error(np.log(errors).tolist())
+    return ComparisonRow(name, solver.nfe, _core.mean_psnr(errors, peak), spread,
                          _core.mean_snr(errors, powers), low, median, high, seconds, False)
-
-
-def _psnr_error(errors: Sequence[float]) -> float:
-    """The standard error of the mean PSNR of samples with these mean squares."""
-    if len(errors) < 2:
-        return 0.0
-    return float(np.std(10 * np.log10(errors), ddof=1) / np.sqrt(len(errors)))
 
 
 def _cell(row: Optional[ComparisonRow]) -> str:

@@ -23,7 +23,7 @@ from diffusers.schedulers.scheduling_utils import KarrasDiffusionSchedulers, Sch
 from bespoke.clip import Clip, ClipLike
 from bespoke.data_field import DataField, to_numpy
 from bespoke.errors import Error
-from bespoke.field_differences import of_clip, of_prediction
+from bespoke.field_differences import is_same_path, of_clip, of_prediction
 from bespoke.results import Result
 from bespoke.solver import LoweredSolver, Schedule, Solver
 
@@ -39,7 +39,6 @@ PREDICTIONS = {"epsilon": "noise", "v_prediction": "v", "sample": "data",
 REFUSED_KEYS = {"clip_sample": False, "steps_offset": 1}
 DISCRETE = {"linear": "ddpm-linear", "scaled_linear": "ddpm-scaled-linear",
             "squaredcos_cap_v2": "ddpm-cosine"}
-COMPARED_TIMES = (0.05, 0.35, 0.65, 0.95)
 
 
 class FromNoise:
@@ -443,11 +442,9 @@ def check_path(solver: Solver, path: Optional[Dict[str, Any]]) -> None:
     if path is None:
         return
     schedule = Schedule(path)
-    for t in COMPARED_TIMES:
-        expected, found = (one.sigma(t) / one.alpha(t) for one in (schedule, solver.schedule))
-        if abs(found - expected) > 0.01 * expected:
-            raise Error(f"solver {solver.name} is for the path {_said(solver.schedule)}, the "
-                        f"pipeline's network for {_said(schedule)}; fit or distil one for that")
+    if not is_same_path(schedule, solver.schedule):
+        raise Error(f"solver {solver.name} is for the path {_said(solver.schedule)}, the "
+                    f"pipeline's network for {_said(schedule)}; fit or distil one for that")
 
 
 def _said(schedule: Schedule) -> str:

@@ -15,11 +15,21 @@ if TYPE_CHECKING:
     from bespoke.solver import Solver
 
 MADE_BY_CATALOGUE = "catalogue"
+_COMPARED_TIMES = (0.05, 0.35, 0.65, 0.95)
 
 
 def follows_from_the_path(solver: "Solver") -> bool:
     """Whether the solver is of the catalogue."""
     return solver.provenance.get("made_by") == MADE_BY_CATALOGUE
+
+
+def is_same_path(one: "_core.Schedule", other: "_core.Schedule") -> bool:
+    """Whether two schedules have the same noise for their signal, whatever they are called."""
+    for t in _COMPARED_TIMES:
+        expected, found = (schedule.sigma(t) / schedule.alpha(t) for schedule in (one, other))
+        if abs(found - expected) > 0.01 * expected:
+            return False
+    return True
 
 
 def of_prediction(solver: "Solver", prediction: str) -> str:

@@ -15,7 +15,6 @@ import inspect
 import sys
 from types import FrameType
 import warnings
-import weakref
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
@@ -31,6 +30,7 @@ from bespoke.diffusers import (DISCRETE, PREDICTIONS, BespokeScheduler, FromNois
                                guidance_of_caller, network_time, own_part, path_of_config)
 from bespoke.errors import Error
 from bespoke.learning import MOST_SAMPLES, REFERENCE, Learner, Quality, Rounding, checked_steps
+from bespoke.references import reference_to
 from bespoke.sampler import learnt_line, lesson_line, nearest, solver_of, told
 
 SERVED = 1.0  # how far guidance may move from where a solver was learnt
@@ -47,10 +47,7 @@ class SeenNetwork(NamedTuple):
     @classmethod
     def of(cls, network: Any, adapters: Sequence[str] = ()) -> "SeenNetwork":
         """Of what a pipeline holds."""
-        try:
-            return cls(weakref.ref(network), tuple(adapters))
-        except TypeError:  # not all objects can be referred to weakly
-            return cls(lambda: network, tuple(adapters))
+        return cls(reference_to(network), tuple(adapters))
 
     def is_same(self, other: "SeenNetwork") -> bool:
         """Whether both are one object with the same adapters. What is gone is the same as none."""

@@ -611,7 +611,7 @@ _COMPILED = {
     "read_imported": "importing solvers", "c_header": "exporting solvers",
     "markdown_text": "exporting solvers", "latex_text": "exporting solvers",
     "sigmas_text": "exporting solvers", "diffusers_config_text": "exporting solvers",
-    "mean_psnr": "comparing solvers", "mean_snr": "comparing solvers",
+    "psnr_error": "comparing solvers", "mean_psnr": "comparing solvers", "mean_snr": "comparing solvers",
     "quantile": "comparing solvers",
 }
 

@@ -194,6 +194,7 @@ void bind_paths(py::module_& module) {
       .def("data", &Conversion::data);
   module.def("normal_noise", &normal_noise);
   module.def("mean_psnr", &mean_psnr);
+  module.def("psnr_error", &psnr_error);
   module.def("mean_snr", &mean_snr);
   module.def("quantile", &quantile);
 }

@@ -4,6 +4,7 @@
 #include "bespoke/base/json_checks.h"
 #include "bespoke/jobs/real_data.h"
 #include "bespoke/solver/catalogue.h"
+#include "parse_job.h"
 
 namespace bespoke {
 
@@ -40,17 +41,11 @@ nlohmann::json to_json(const CompareJob& job) {
 }
 
 CompareJob parse_compare_job(const nlohmann::json& json, const std::string& source) {
-  return read_checked(source, [&] {
-    CompareJob job;
-    std::vector<std::string> names;
-    each_field_of_comparison(job, [&](const char* name, const auto&) { names.emplace_back(name); });
-    check_keys(json, names, {}, source);
-    each_field_of_comparison(job, [&](const char* name, auto& value) {
-      value = exact_value<std::decay_t<decltype(value)>>(json.at(name), name);
-    });
-    job.validate();
-    return job;
-  });
+  return parse_job<CompareJob>(
+      json, source, [](auto& job, auto visit) { each_field_of_comparison(job, visit); },
+      [](const nlohmann::json& value, const char* name, auto& field) {
+        field = exact_value<std::decay_t<decltype(field)>>(value, name);
+      });
 }
 
 void CompareJob::validate() const {

@@ -14,6 +14,7 @@
 #include "bespoke/solver/catalogue.h"
 #include "bespoke/solver/named_solver.h"
 #include "noted_file.h"
+#include "parse_job.h"
 
 namespace bespoke {
 
@@ -226,15 +227,11 @@ nlohmann::json to_json(const DistillJob& job) {
 }
 
 DistillJob parse_distill_job(const nlohmann::json& json, const std::string& source) {
-  return read_checked(source, [&] {
-    DistillJob job;
-    std::vector<std::string> names;
-    each_field(job, [&](const char* name, const auto&) { names.emplace_back(name); });
-    check_keys(json, names, {}, source);
-    each_field(job, [&](const char* name, auto& value) { decode(json.at(name), name, value); });
-    job.validate();
-    return job;
-  });
+  return parse_job<DistillJob>(
+      json, source, [](auto& job, auto visit) { each_field(job, visit); },
+      [](const nlohmann::json& value, const char* name, auto& field) {
+        decode(value, name, field);
+      });
 }
 
 void DistillJob::validate() const {
