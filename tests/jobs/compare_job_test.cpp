@@ -65,6 +65,25 @@ TEST(CompareJob, RefusesWhatIsNotAJob) {
   EXPECT_EQ(kind_of(json), ErrorKind::bad_input);
 }
 
+// As programs may fill one in.
+TEST(CompareJob, ChecksItself) {
+  const auto refuses = [](auto change) {
+    CompareJob job;
+    change(job);
+    EXPECT_THROW(job.validate(), Error);
+    EXPECT_THROW(parse_compare_job(to_json(job), "text"), Error);
+  };
+  refuses([](CompareJob& job) { job.nfes.clear(); });
+  refuses([](CompareJob& job) { job.nfes = {4, 0}; });
+  refuses([](CompareJob& job) { job.solvers.clear(); });
+  refuses([](CompareJob& job) { job.equal_up_to = -1; });
+  for (const nlohmann::json& value : {nlohmann::json(4.5), nlohmann::json(true)}) {
+    nlohmann::json json = to_json(CompareJob());
+    json["equal_up_to"] = value;
+    EXPECT_THROW(parse_compare_job(json, "text"), Error) << value;
+  }
+}
+
 TEST(CompareJob, DistancesToRealDataNeedFeatures) {
   CompareJob job;
   job.real = "real.npy";

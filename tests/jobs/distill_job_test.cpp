@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "bespoke/base/error.h"
 #include "bespoke/jobs/run_distillation.h"
@@ -85,6 +87,21 @@ TEST(DistillJob, RefusesWhatIsNoJob) {
   EXPECT_EQ(kind_of(json), ErrorKind::bad_input);
 }
 
+// As programs may fill one in.
+TEST(DistillJob, ChecksItself) {
+  for (const std::vector<int>& nfes :
+       std::vector<std::vector<int>>{{}, {0}, {8, 4}, {4, 4}, {-2}}) {
+    DistillJob job;
+    job.nfes = nfes;
+    EXPECT_THROW(job.validate(), Error) << nfes.size();
+  }
+  for (const nlohmann::json& value : {nlohmann::json(4.5), nlohmann::json(true)}) {
+    nlohmann::json json = to_json(DistillJob());
+    json["iterations"] = value;
+    EXPECT_THROW(parse_distill_job(json, "text"), Error) << value;
+  }
+}
+
 TEST(DistillJob, FindsOptionsForAModel) {
   ModelRequest request;
   request.name = "analytic:mixture:dim=4,prediction=noise@vp";
@@ -132,6 +149,12 @@ TEST(RunDistillation, LeavesItsSolversInAFolder) {
   const SolverFile file = read_solver_file(result.file);
   EXPECT_TRUE(file.at(4) == result.solvers[1].solver);
   EXPECT_EQ(file.provenance_of(3).command, "a test");
+
+  DistillationRequest unknown = request;
+  unknown.folder = folder.path() / "unknown";
+  unknown.job.family = "bnss";
+  EXPECT_THROW(run_distillation(unknown, open, execution), Error);
+  EXPECT_FALSE(std::filesystem::exists(unknown.folder)) << "the mistake was found before";
 
   EXPECT_THROW(run_distillation(request, open, execution), Error) << "it was not to be resumed";
   request.resume = true;
