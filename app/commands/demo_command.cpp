@@ -72,7 +72,7 @@ DemoCase by_class(const DemoCommandOptions& options) {
           "--calls 7000 --batch 32",
           "--cond y=0-9 --count 48 --batch 32 " + compared(options, "unipc2-bh2"),
           "4,6,8,12",
-          "A minute and a half"};
+          "A minute"};
 }
 
 // Where guidance doubles the calls of the network, fewer evaluations, and the catalogue is tried up
