@@ -80,7 +80,3 @@ bespoke_optional(cairo cairo_FOUND)
 bespoke_optional(MPI MPI_CXX_FOUND)
 bespoke_optional("CUDA graphs" BESPOKE_CUDA_GRAPHS)
 bespoke_optional("AOTInductor packages (LibTorch 2.9)" BESPOKE_PACKAGES)
-# Read when the library is built and put into it; a report needs no such file.
-find_file(BESPOKE_CHART_JS chart.min.js PATHS /usr/share/javascript/chart.js NO_DEFAULT_PATH
-          DOC "Chart.js 3, for the charts of reports")
-bespoke_optional(Chart.js BESPOKE_CHART_JS)

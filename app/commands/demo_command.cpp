@@ -8,7 +8,6 @@
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
 #include "bespoke/base/text.h"
-#include "bespoke/report/chart.h"
 #include "bespoke/solver/solver_file.h"
 #include "commands/commands.h"
 #include "program/invocation.h"
@@ -123,11 +122,10 @@ Arguments distill_step(const DemoCommandOptions& options, const std::string& how
 
 // Pictures without the report that comes after them were left by a demo that was stopped.
 Arguments compare_step(const DemoCommandOptions& options, const std::string& what) {
-  const bool drawn = is_file(std::filesystem::path(options.output) / "pictures/psnr.png");
+  const bool drawn = is_file(std::filesystem::path(options.output) / "pictures/psnr.svg");
   return words(fmt::format(
-      "compare --model {} {} --tolerance 1e-4 --report {}/report.html{}{}", options.model, what,
-      options.output, charts_are_built() ? fmt::format(" --png {}/pictures", options.output) : "",
-      drawn ? " --force" : ""));
+      "compare --model {0} {1} --tolerance 1e-4 --report {2}/report.html --svg {2}/pictures{3}",
+      options.model, what, options.output, drawn ? " --force" : ""));
 }
 
 // One that ended; one that was stopped is continued.

@@ -72,7 +72,7 @@ void CompareCommandOptions::add_to(CLI::App& command) {
        {"What to measure",
         {"--tolerance", "--space", "--features", "--features-range", "--features-size", "--real",
          "--judge", "--equal-up-to", "--details"}},
-       {"What to write", {"--format", "--report", "--png", "--force", "--sounds"}},
+       {"What to write", {"--format", "--report", "--svg", "--force", "--sounds"}},
        running_group()});
 }
 

@@ -5,8 +5,8 @@
 #include "bespoke/base/error.h"
 #include "bespoke/base/file.h"
 #include "bespoke/base/message.h"
-#include "bespoke/report/chart.h"
 #include "bespoke/report/report_pictures.h"
+#include "options/retired_options.h"
 
 namespace bespoke {
 
@@ -15,8 +15,9 @@ using namespace detail;
 void ReportOptions::add_to(CLI::App& command) {
   command.add_option("--report", page,
                      "write a page with charts, tables and samples: an HTML file");
-  command.add_option("--png", pictures,
-                     "write the charts and sample grids as PNG into this folder");
+  command.add_option("--svg", pictures,
+                     "write the charts and sample grids as SVG into this folder");
+  add_retired_option(command, "--png", "write --svg FOLDER (rsvg-convert makes PNGs of SVGs)");
   command.add_flag("--force", force, "overwrite a report or pictures that are there already");
 }
 
@@ -25,10 +26,6 @@ void ReportOptions::check() const {
   if (!page.empty() && std::filesystem::is_directory(page, unknown)) {
     throw usage_error("--report {} is a folder; name a file in it", page);
   }
-  if (!pictures.empty() && !charts_are_built()) {
-    throw usage_error(
-        "this build draws no charts for --png; install libcairo2-dev and build again");
-  }
   if (force) return;
   const auto refuse = [](const std::filesystem::path& path) {
     if (!is_file(path)) return;
@@ -36,7 +33,7 @@ void ReportOptions::check() const {
                       path.string());
   };
   if (!page.empty()) refuse(page);
-  if (!pictures.empty()) refuse(std::filesystem::path(pictures) / "psnr.png");
+  if (!pictures.empty()) refuse(std::filesystem::path(pictures) / "psnr.svg");
 }
 
 void ReportOptions::make_room() const {
@@ -48,7 +45,7 @@ void ReportOptions::make_room() const {
 void write_reports(const Report& report, const ReportOptions& options) {
   if (!options.pictures.empty()) {
     for (const auto& picture : report_pictures(report)) {
-      write_file_atomically(std::filesystem::path(options.pictures) / picture.name, picture.png);
+      write_file_atomically(std::filesystem::path(options.pictures) / picture.name, picture.svg);
     }
     say("pictures: {}", options.pictures);
   }

@@ -60,6 +60,10 @@ double Finding::saving() const {
   return other == nullptr ? 0 : other->needed.cost / row.cost;
 }
 
+bool is_of(const Finding* finding, const std::string& solver, int cost) {
+  return finding != nullptr && finding->row.solver == solver && finding->row.cost == cost;
+}
+
 std::string counted(int cost, const Report& report) {
   return fmt::format("{} {}{}", cost, report.unit, cost == 1 ? "" : "s");
 }

@@ -1,6 +1,6 @@
 #include "heading.h"
 
-#include "canvas.h"
+#include "svg.h"
 
 namespace bespoke {
 
@@ -14,23 +14,22 @@ constexpr double kTop = 18;
 
 }  // namespace
 
-// Bold letters are about an eighth wider than those that `wrapped` measures.
 Heading::Heading(const std::string& title, const std::string& caption, double width)
-    : title_(wrapped(title, kTitleSize, width / 1.125)),
+    : title_(wrapped(title, kTitleSize, width, true)),
       caption_(wrapped(caption, kCaptionSize, width)) {}
 
 double Heading::height() const {
   return kTop + kTitleLine * double(title_.size()) + kCaptionLine * double(caption_.size()) + 14;
 }
 
-void Heading::draw(Canvas& canvas, double left) const {
+void Heading::draw(Svg& svg, double left) const {
   double y = kTop + kTitleLine / 2;
   for (const auto& line : title_) {
-    canvas.text(left, y, line, {kTitleSize, kInk, Anchor::start, true});
+    svg.text(left, y, line, {kTitleSize, kInk, Anchor::start, true});
     y += kTitleLine;
   }
   for (const auto& line : caption_) {
-    canvas.text(left, y, line, {kCaptionSize, kSoft});
+    svg.text(left, y, line, {kCaptionSize, kSoft});
     y += kCaptionLine;
   }
 }

@@ -5,7 +5,7 @@
 
 namespace bespoke {
 
-class Canvas;
+class Svg;
 
 // The title of a chart and, under it in smaller letters, what it is of. Both are measured before
 // there is a sheet, since its height depends on them.
@@ -14,7 +14,7 @@ class Heading {
   Heading(const std::string& title, const std::string& caption, double width);
 
   double height() const;
-  void draw(Canvas& canvas, double left) const;
+  void draw(Svg& svg, double left) const;
 
  private:
   std::vector<std::string> title_, caption_;

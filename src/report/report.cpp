@@ -30,9 +30,6 @@ std::string capitalised(std::string text) {
   return text;
 }
 
-// "yes" where a section without content of its own belongs on the page.
-std::string present(bool condition) { return condition ? "yes" : ""; }
-
 // Words in spans of their own, or lines would break after the hyphens of options.
 std::string command_words(const std::string& command) {
   std::string html;
@@ -43,25 +40,6 @@ std::string command_words(const std::string& command) {
 }
 
 }  // namespace
-
-std::string frechet_charts_html(const Report& report) {
-  if (page_chart_js().empty()) return "";
-  const auto chart = [&](const char* id, const char* what, auto member) -> std::string {
-    const bool measured =
-        std::any_of(report.rows.begin(), report.rows.end(),
-                    [&](const ReportRow& row) { return (row.*member).has_value(); });
-    if (!measured) return "";
-    return fmt::format(
-        "<figure><h3>To {1}</h3><div class=\"legend\" data-chart=\"{0}\"></div>"
-        "<div class=\"plot\"><canvas id=\"chart-{0}\" role=\"img\" aria-label=\"Line chart of the "
-        "Fréchet distance to {1} against {3}s; its numbers are in the table of figures\">"
-        "</canvas></div><figcaption>Fréchet distance between a solver’s samples and {1}; lower is "
-        "nearer. {2}</figcaption></figure>\n",
-        id, what, escape_html(report.of), report.unit);
-  };
-  return chart("frechet_reference", "the reference’s samples", &ReportRow::frechet_reference) +
-         chart("frechet_real", "real data", &ReportRow::frechet_real);
-}
 
 std::string commands_html(const Report& report) {
   std::string html;
@@ -98,17 +76,17 @@ std::string render_html(const Report& report) {
                         {"tiles", tiles_html(report, best)},
                         {"figures_table", figures_table_html(report)},
                         {"figures_csv", detail::data_uri("text/csv", figures_csv(report))},
+                        {"quality", quality_html(report)},
                         {"equal_table", equal_table_html(report, found)},
+                        {"equal_charts", equal_charts_html(report, found, best)},
                         {"frechet_charts", frechet_charts_html(report)},
                         {"gallery", gallery_html(report)},
-                        {"solvers", solvers_html(report)},
-                        {"training", present(!report.training.empty())},
+                        {"solvers", solvers_html(report, best)},
+                        {"training", training_html(report, best)},
                         {"commands", commands_html(report)},
                         {"provenance", provenance_html(report)},
-                        {"data", escape_script_json(report_data(report, found, best))},
                         {"css", std::string(page_css())},
-                        {"js", std::string(page_js())},
-                        {"charts", std::string(page_chart_js())}});
+                        {"js", std::string(page_js())}});
 }
 
 void write_report(const std::filesystem::path& path, const std::string& html, bool overwrite) {

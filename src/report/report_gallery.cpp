@@ -82,7 +82,8 @@ std::string cost_slider(const Report& report) {
   if (costs.size() < 2 || costs.count(shown) == 0) return "";
   return fmt::format(
       "<p class=\"chooser\" id=\"cost-chooser\" hidden><label for=\"cost\">{0}s</label> "
-      "<input type=\"range\" id=\"cost\" min=\"0\" max=\"{1}\" value=\"{2}\" data-costs=\"{3}\"> "
+      "<input type=\"range\" id=\"cost\" min=\"0\" max=\"{1}\" value=\"{2}\" data-costs=\"{3}\" "
+      "data-unit=\"{0}\"> "
       "<output for=\"cost\">{4}</output></p>\n",
       report.unit, costs.size() - 1, std::distance(costs.begin(), costs.find(shown)),
       fmt::join(costs, ","), shown);

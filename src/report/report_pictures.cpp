@@ -7,47 +7,13 @@
 #include <cmath>
 
 #include "bespoke/io/image.h"
-#include "bespoke/report/chart.h"
 #include "bespoke/report/comparison_grid.h"
 #include "findings.h"
+#include "report_charts.h"
 
 namespace bespoke {
 
 namespace {
-
-LineChart quality_chart(const Report& report) {
-  LineChart chart{fmt::format("{}: PSNR against {}s", report.model, report.unit),
-                  report.of,
-                  report.unit + "s",
-                  "PSNR in dB",
-                  {}};
-  for (const auto& row : report.rows) {
-    auto found = std::find_if(chart.series.begin(), chart.series.end(),
-                              [&](const ChartSeries& one) { return one.name == row.solver; });
-    if (found == chart.series.end()) {
-      found = chart.series.insert(found, {row.solver, {}, row.distilled});
-    }
-    found->points.emplace_back(row.cost, row.psnr);
-  }
-  return chart;
-}
-
-// What every distillation reached for how many calls of the model.
-LineChart calls_chart(const Report& report) {
-  LineChart chart{report.model + ": PSNR against the calls of distillation",
-                  "On the validation samples of each, in the space of the model's own samples; a "
-                  "gradient counts as two calls.",
-                  "calls of the model",
-                  "PSNR in dB",
-                  {}};
-  chart.logarithmic = true;
-  for (const auto& curve : report.training) {
-    chart.series.push_back(
-        {curve.solver + ", " + counted(curve.cost, report), psnr_by_calls(curve),
-         curve.solver == report.featured_solver && curve.cost == report.featured_cost});
-  }
-  return chart;
-}
 
 std::string measured_detail(const ReportSamples& samples, const Report& report) {
   if (samples.cost == 0) return "what is reproduced";
@@ -104,22 +70,22 @@ std::vector<ReportPicture> report_pictures(const Report& report) {
   // Solvers that diverged or are exact have no place on the chart.
   const bool any = std::any_of(report.rows.begin(), report.rows.end(),
                                [](const ReportRow& row) { return std::isfinite(row.psnr); });
-  if (any) pictures.push_back({"psnr.png", line_chart_png(quality_chart(report))});
+  if (any) pictures.push_back({"psnr.svg", line_chart_svg(quality_chart(report))});
   const bool logged =
       std::any_of(report.training.begin(), report.training.end(),
                   [](const TrainingCurve& curve) { return !psnr_by_calls(curve).empty(); });
-  if (logged) pictures.push_back({"calls.png", line_chart_png(calls_chart(report))});
+  if (logged) pictures.push_back({"calls.svg", line_chart_svg(calls_chart(report))});
   for (const auto& entry : report.solvers) {
     const std::string whose = entry.solver + ", " + counted(entry.cost, report);
-    pictures.push_back({fmt::format("times-{}.png", file_stem(entry)),
-                        time_grid_png(entry.numbers, "Times of " + whose, report.of)});
-    pictures.push_back({fmt::format("coefficients-{}.png", file_stem(entry)),
-                        heat_map_png(entry.numbers, "Coefficients of " + whose, report.of)});
+    pictures.push_back({fmt::format("times-{}.svg", file_stem(entry)),
+                        time_grid_svg(entry.numbers, "Times of " + whose, report.of)});
+    pictures.push_back({fmt::format("coefficients-{}.svg", file_stem(entry)),
+                        heat_map_svg(entry.numbers, "Coefficients of " + whose, report.of)});
   }
   const torch::Tensor& values = report.gallery.reference.values;
   if (values.defined() && values.dim() == 4) {
     pictures.push_back(
-        {"samples.png", comparison_grid_png(report.gallery.prompts.empty() ? sample_grid(report)
+        {"samples.svg", comparison_grid_svg(report.gallery.prompts.empty() ? sample_grid(report)
                                                                            : prompt_grid(report))});
   }
   return pictures;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "bespoke/base/base64.h"
+#include "choices.h"
 #include "largest.h"
 #include "sections.h"
 #include "template.h"
@@ -129,10 +130,13 @@ std::string solver_html(const ReportSolver& entry, const Report& report) {
 
 }  // namespace
 
-std::string solvers_html(const Report& report) {
-  std::string html;
-  for (const auto& entry : report.solvers) html += solver_html(entry, report);
-  return html;
+std::string solvers_html(const Report& report, const Finding* best) {
+  std::vector<Choice> choices;
+  for (const auto& entry : report.solvers) {
+    choices.push_back({entry.solver + ", " + counted(entry.cost, report),
+                       solver_html(entry, report), is_of(best, entry.solver, entry.cost)});
+  }
+  return choices_html("solver-choice", "Show", choices);
 }
 
 }  // namespace bespoke

@@ -18,14 +18,14 @@ std::string figures_table_html(const Report& report);
 // The figures to be downloaded, but for times, which are of a machine.
 std::string figures_csv(const Report& report);
 std::string equal_table_html(const Report& report, const std::vector<Finding>& findings);
+std::string quality_html(const Report& report);
+std::string equal_charts_html(const Report& report, const std::vector<Finding>& findings,
+                              const Finding* best);
 std::string frechet_charts_html(const Report& report);
-std::string solvers_html(const Report& report);
+std::string training_html(const Report& report, const Finding* best);
+std::string solvers_html(const Report& report, const Finding* best);
 std::string gallery_html(const Report& report);
 std::string commands_html(const Report& report);
 std::string provenance_html(const Report& report);
-
-// The figures for the page's script.
-std::string report_data(const Report& report, const std::vector<Finding>& findings,
-                        const Finding* best);
 
 }  // namespace bespoke

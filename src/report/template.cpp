@@ -74,11 +74,4 @@ std::string escape_html(const std::string& text) {
   return out;
 }
 
-std::string escape_script_json(const std::string& json) {
-  std::string out;
-  // In JSON "<" occurs in strings only, where the escape means the same.
-  for (const char c : json) out += c == '<' ? std::string("\\u003c") : std::string(1, c);
-  return out;
-}
-
 }  // namespace bespoke

@@ -14,8 +14,4 @@ std::string fill_template(std::string_view text, const std::map<std::string, std
 // Text for the content of an element or a quoted attribute.
 std::string escape_html(const std::string& text);
 
-// JSON for the content of a <script>: "<" is written as an escape, so nothing in it can end the
-// element or open a comment.
-std::string escape_script_json(const std::string& json);
-
 }  // namespace bespoke

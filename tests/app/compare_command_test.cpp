@@ -81,11 +81,11 @@ TEST_F(CompareCommand, ReportsTellSolversOfOneNameApart) {
       "heun/custom:0,0.4,1 --report report.html --no-cache");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const std::string page = read_file(folder_ / "report.html");
-  EXPECT_NE(page.find("\"solver\":\"midpoint/karras\""), std::string::npos);
-  EXPECT_NE(page.find("\"solver\":\"same.solver.json\""), std::string::npos);
-  EXPECT_NE(page.find("\"solver\":\"heun/custom:0,0.4,1\""), std::string::npos);
-  EXPECT_NE(page.find("\"solver\":\"midpoint\""), std::string::npos);
-  EXPECT_NE(page.find("\"solver\":\"euler\""), std::string::npos);
+  EXPECT_NE(page.find("data-name=\"midpoint/karras\""), std::string::npos);
+  EXPECT_NE(page.find("data-name=\"same.solver.json\""), std::string::npos);
+  EXPECT_NE(page.find("data-name=\"heun/custom:0,0.4,1\""), std::string::npos);
+  EXPECT_NE(page.find("data-name=\"midpoint\""), std::string::npos);
+  EXPECT_NE(page.find("data-name=\"euler\""), std::string::npos);
   make_folders(folder_ / "folder");
   expect_failure("compare --count 4 --nfe 4 --report folder", 2, "is a folder");
 }
@@ -208,7 +208,7 @@ TEST_F(CompareCommand, HostilePromptsActOnNothing) {
   write_file_atomically(folder_ / "prompts.txt", prompt + "\n");
   const std::string model = "--model model.json --prompts prompts.txt --count 2 --nfe 2 ";
   const Outcome compared =
-      run("compare " + model + "--solvers euler,midpoint --no-cache --report r.html --png png");
+      run("compare " + model + "--solvers euler,midpoint --no-cache --report r.html --svg svg");
   ASSERT_EQ(compared.code, 0) << compared.err;
   const Outcome drawn = run("sample " + model + "--solver euler -o out");
   ASSERT_EQ(drawn.code, 0) << drawn.err;

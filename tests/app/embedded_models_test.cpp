@@ -7,7 +7,6 @@
 #include "bespoke/base/file.h"
 #include "bespoke/io/png.h"
 #include "bespoke/io/safetensors.h"
-#include "bespoke/report/chart.h"
 #include "command_line.h"
 
 namespace bespoke {
@@ -110,18 +109,14 @@ TEST_F(EmbeddedModel, IsComparedInAReport) {
 }
 
 TEST_F(EmbeddedModel, IsComparedInPictures) {
-  if (!charts_are_built()) {
-    expect_failure("compare --nfe 2 --solvers euler --png pictures", 2, "install libcairo2-dev");
-    return;
-  }
   distill_quickly();
-  const Outcome outcome = run(compare_ + "--png out/pictures");
+  const Outcome outcome = run(compare_ + "--svg out/pictures");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  for (const std::string picture : {"psnr.png", "calls.png", "samples.png", "times-bns-nfe2.png",
-                                    "coefficients-bns-nfe2.png"}) {
+  for (const std::string picture : {"psnr.svg", "calls.svg", "samples.svg", "times-bns-nfe2.svg",
+                                    "coefficients-bns-nfe2.svg"}) {
     EXPECT_TRUE(is_file(folder_ / "out/pictures" / picture)) << picture;
   }
-  expect_failure(compare_ + "--png out/pictures", 2, "--force");
+  expect_failure(compare_ + "--svg out/pictures", 2, "--force");
 }
 
 TEST_F(EmbeddedModel, HasFeaturesThatNeedMoreSamplesThanTheyAre) {

@@ -31,7 +31,7 @@ JOBS = {
     "train": ("transformer --data ../data.safetensors --patch 4 --width 16 --depth 1 --heads 1 "
               "--batch 16 --warmup 5 --steps 150 --grid-every 40 -o out", "--resume"),
     "compare": ("compare --solvers euler,midpoint,dpm++2m --nfe 4-12+4 --count 128 "
-                "--tolerance 1e-9 --cache out/cache --report out/report.html --png out/png "
+                "--tolerance 1e-9 --cache out/cache --report out/report.html --svg out/svg "
                 "--force", ""),
     "sample": ("sample --solver reference --tolerance 1e-11 --count 256 -o out", ""),
     # A minute each time: only where it is asked for.

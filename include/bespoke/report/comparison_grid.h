@@ -26,8 +26,7 @@ struct ComparisonGrid {
   std::vector<ComparisonGridLabel> columns;  // one over each image, or none
 };
 
-// Labelled rows of images as the bytes of a PNG. Every pixel becomes a square of whole pixels. In a
-// build without cairo this throws an error that names the package.
-std::string comparison_grid_png(const ComparisonGrid& grid);
+// Labelled rows of images as SVG, which holds them; every pixel is a square. Needs libpng.
+std::string comparison_grid_svg(const ComparisonGrid& grid);
 
 }  // namespace bespoke

@@ -95,8 +95,7 @@ struct Report {
   std::string date;  // as shown
 };
 
-// One HTML file that needs nothing but itself: no network, no folder beside it. A build without
-// Chart.js leaves the charts out and says so on the page. Images need libpng.
+// One HTML file that needs nothing but itself: no network, no folder beside it. Images need libpng.
 std::string render_html(const Report& report);
 
 // What the page says first, as plain text: how near the distilled solver comes, and what the others

@@ -7,10 +7,10 @@
 
 namespace bespoke {
 
-// A part of a report as a PNG image.
+// A part of a report as SVG.
 struct ReportPicture {
-  std::string name;  // of a file, such as "psnr.png"
-  std::string png;   // its bytes
+  std::string name;  // of a file, such as "psnr.svg"
+  std::string svg;   // what the file holds
 };
 
 // A report's charts as pictures, for where a page cannot go: PSNR against evaluations and
