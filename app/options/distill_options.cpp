@@ -110,8 +110,8 @@ void DistillCommandOptions::add_to(CLI::App& command) {
       .add_option(
           "--match-weight", numbers.match_weight,
           "of the mean log error of samples beside the statistics, in parts of the distance "
-          "at the start; default 0.1 for both and 0.01 for distribution, and 0.3 of that up "
-          "to 2 NFE")
+          "at the start; default for both 0.03 up to 2 NFE, 0.1 at 3 and 0.3 beyond, for "
+          "distribution a tenth of that")
       ->check(positive_number());
   command.add_option(
       "--match-groups", numbers.match_groups,

@@ -49,10 +49,10 @@ int64_t most_match_iterations(const MatchOptions& options, int nfe) {
 }
 
 double usual_match_weight(Match match, int nfe) {
-  constexpr double kBoth = 0.1, kDistribution = 0.01, kOfFewest = 0.3;
-  constexpr int kFewest = 2;
-  const double weight = match == Match::distribution ? kDistribution : kBoth;
-  return nfe <= kFewest ? kOfFewest * weight : weight;
+  constexpr int kFollowsNone = 2, kFollowsMost = 4;  // evaluations
+  constexpr double kOfDistribution = 0.1;
+  const double both = nfe <= kFollowsNone ? 0.03 : nfe < kFollowsMost ? 0.1 : 0.3;
+  return match == Match::distribution ? kOfDistribution * both : both;
 }
 
 int64_t usual_match_samples(int64_t features) {

@@ -82,8 +82,8 @@ class Matching {
 // The most iterations for a solver of so many evaluations.
 int64_t most_match_iterations(const MatchOptions& options, int nfe);
 
-// The weight for a solver of so many evaluations: less for one or two, which cannot follow any
-// sample far.
+// The weight for a solver of so many evaluations: the fewer they are, the less it can follow any
+// sample, and the less its errors should count.
 double usual_match_weight(Match match, int nfe);
 
 // How many samples to match the statistics of so many features on: 768, or twice as many as
