@@ -78,10 +78,13 @@ def hardware(device):
 
 
 def version(binary):
+    """Of the program, and of what it computes with, which may differ from machine to machine."""
     if not binary.is_file():
         raise Failure(f"{binary} is not built; run ./dev build or give --bespoke")
-    return subprocess.run([str(binary), "--version"], capture_output=True, text=True,
-                          check=True).stdout.strip()
+    printed = subprocess.run([str(binary), "--version"], capture_output=True, text=True,
+                             check=True).stdout.strip()
+    program, _, library = printed.partition(" (")
+    return program, library.rstrip(")")
 
 
 def chosen(options):
@@ -120,16 +123,17 @@ def check_device(options, table):
                                         "--nfe", 1, "--count", 1, "-o", "check")
 
 
-def measure(options, table, made_with):
+def measure(options, table, program_version, library):
     program = program_of(options, table.name)
     if table.model.prepare:
         table.model.prepare(program.folder)
     record = table.measure(program, tables.sizes_of(table, options.quick, options.nfe))
     record.commands, record.seconds = program.commands, program.seconds
-    record.version, record.made = made_with, datetime.date.today().isoformat()
+    record.version, record.made = program_version, datetime.date.today().isoformat()
     record.hardware = f"{hardware(options.device)}, {options.dtype}"
     if options.distill_dtype:
         record.hardware += f" (distilled in {options.distill_dtype})"
+    record.hardware += f", {library}"
     record.write(options.output / "results")
     print(f"{table.name}: {page.minutes(record.seconds)}", flush=True)
 
@@ -176,7 +180,7 @@ def main():
     if options.models is None and not options.quick and not options.tables:
         print("left out: tables of further models, which need --models FOLDER")
     for table in wanted:
-        measure(options, table, made_with)
+        measure(options, table, *made_with)
     return write_page(options.output / "results", options.output)
 
 

@@ -81,14 +81,15 @@ def minutes(seconds):
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
-def section(record, pictures):
-    """A table of the page."""
+def section(record, pictures, where=""):
+    """A table of the page; `where` says on what it was made, if not all were made there."""
     text = [f"### {record.title}", wrapped(record.about), *map(table, record.parts)]
     if record.quoted:
         text.append(textwrap.indent(record.quoted, "    "))
     text += [f"![{chart.upwards} by {chart.across}, of {', '.join(chart.series)}]"
              f"({pictures}/{chart.name}.svg)" for chart in record.charts]
-    text.append(f"{minutes(record.seconds)} in all, {record.made} (`./dev results {record.name}`):")
+    text.append(wrapped(f"{minutes(record.seconds)} in all{where}, {record.made} "
+                        f"(`./dev results {record.name}`):"))
     text.append("\n".join("    " + command for command in record.commands))
     return "\n\n".join(text)
 
@@ -145,7 +146,9 @@ def page(records):
         some = [record for record in records if record.group == group]
         if some:
             text += [f"## {group}", *([wrapped(about)] if about else []),
-                     *(section(record, "pictures/results") for record in some)]
+                     *(section(record, "pictures/results",
+                               f" on {record.hardware}" if len(machines) > 1 else "")
+                       for record in some)]
     return "\n\n".join(text) + "\n"
 
 
