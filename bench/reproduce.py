@@ -99,7 +99,8 @@ def chosen(options):
     names = [table.name for table in known]
     for name in options.tables:
         if name not in names:
-            where = " (tables of further models need --models)" if name.startswith("card-") else ""
+            further = name.startswith("card-") or name == tables.CallsByModel.name
+            where = " (tables of further models need --models)" if further else ""
             raise Failure(f"there is no table '{name}'{where}; there are {', '.join(names)}")
     return [table for table in known if not options.tables or table.name in options.tables]
 
@@ -172,7 +173,8 @@ def main():
         for table in wanted:
             print(f"{table.name:32} {table.group}")
         if options.models is None:
-            print("With --models FOLDER also a table for each model card there, card-NAME.")
+            print("With --models FOLDER also a table for each model card there, card-NAME, and "
+                  "calls-cards for all.")
         return None
     made_with = version(options.bespoke)
     options.output.mkdir(parents=True, exist_ok=True)

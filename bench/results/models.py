@@ -89,7 +89,8 @@ def analytic():
 
 
 def of_card(path):
-    """A further class-conditional model, from its card."""
+    """A further model, from its card. Conditions that are tensors are read from
+    NAME.conditions.safetensors beside NAME.json."""
     try:
         card = json.loads(path.read_text())
         shape = card["sample_shape"]
@@ -100,11 +101,15 @@ def of_card(path):
         conditions = [one for one in card.get("conditions", []) if "classes" in one]
     except (ValueError, KeyError, TypeError) as error:
         raise Failure(f"{path} is no model card: {error!r}")
-    unseen = {"": tuple(word for one in conditions
-                        for word in ("--cond", f"{one['name']}=0-{one['classes'] - 1}"))}
+    given = tuple(word for one in conditions
+                  for word in ("--cond", f"{one['name']}=0-{one['classes'] - 1}"))
+    beside = path.with_name(f"{path.stem}.conditions.safetensors")
+    tensors = () if not beside.is_file() else tuple(
+        word for one in card.get("conditions", []) if "classes" not in one
+        for word in ("--cond", f"{one['name']}={beside.resolve()}:{one['name']}"))
     features = ()
     if len(shape) == 3 and shape[0] == 3:
         features = ("--features", "cifar10-features")
         features += () if shape[1:] == [32, 32] else ("--features-size", "32")
-    return Model(f"card-{path.stem}", title, str(path.resolve()), unseen=unseen, features=features,
-                 tolerance="1e-5")
+    return Model(f"card-{path.stem}", title, str(path.resolve()), learnt=tensors,
+                 unseen={"": given + tensors}, features=features, tolerance="1e-5")

@@ -21,7 +21,9 @@ GROUPS = {
     "Guidance": "",
     "Variants": "",
     "Decibels for calls": "What `distill --calls N` finds for N calls of the model: its own "
-                          "samples, fits, training and measurements.",
+                          "samples, fits, training and measurements. The small odd models are "
+                          "those of [research/odd_models.py](../research/odd_models.py), trained "
+                          "for 4,000 steps each.",
 }
 
 HEAD = """# Results

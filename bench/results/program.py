@@ -24,6 +24,9 @@ def write_text(path, text):
 
 def shown(word):
     """A word of a command as others would type it: not where this machine keeps its files."""
+    name, is_given, value = word.partition("=")
+    if is_given and Path(value).is_absolute():
+        return f"{name}={shown(value)}"
     path = Path(word)
     if not path.is_absolute():
         return word

@@ -328,6 +328,40 @@ class Calls:
                       about, [part], [chart])
 
 
+class CallsByModel:
+    """The same of many small models, a row for each."""
+
+    group = "Decibels for calls"
+    name = "calls-cards"
+    nfe = 8
+    budgets = (1000, 3000, 10000, 30000, 100000)
+
+    def __init__(self, models):
+        self.models, self.model = models, models[0]
+
+    def row(self, program, model, sizes):
+        name = model.name.removeprefix("card-")
+        files = [program.distill(f"{name}-{calls}", *model.options(), "--nfe", self.nfe, "--calls",
+                                 calls, *model.learnt) for calls in self.budgets]
+        best = sizes.classical[-1]
+        rows, _ = compared(program, model, sizes, f"compare-{name}", [best, *files], self.nfe)
+        found = {row["solver"]: cell(row) for row in rows}
+        return [f"`{name}`", *(found[solver] for solver in (best, *files))]
+
+    def measure(self, program, sizes):
+        columns = ["model", "best of the catalogue", *(f"{calls:,}" for calls in self.budgets)]
+        first = self.row(program, self.model, sizes)
+        commands = len(program.commands)
+        others = [self.row(program, model, sizes) for model in self.models[1:]]
+        del program.commands[commands:]
+        part = Part("PSNR, dB (peak-to-peak is the card's range of values), for so many calls of the "
+                    "model at most, all in", columns, [first, *others])
+        about = (f"{sizes.count} unseen samples of seed 5; one run for each budget. References at "
+                 f"{tolerance_of(self.model, sizes)}. The commands are those of the first model.")
+        return Record(self.name, f"Small odd models, {self.nfe} evaluations", self.group, about,
+                      [part])
+
+
 def sizes_of(table, is_quick, nfe):
     """What is spent on a table; `nfe` changes its evaluations."""
     sizes = QUICK if is_quick else LARGE if table.name.startswith("card-") else Sizes()
@@ -352,4 +386,5 @@ def every(cards, recordings):
             GuidanceInside(guided, 8), GuidanceInside(strong, 12),
             Sigma0(weak, 8), Sigma0(strong, 12),
             *map(Constraints, images),
-            *map(Calls, [*images, weak])]
+            *map(Calls, [*images, weak]),
+            *([CallsByModel([models.of_card(card) for card in cards])] if cards else [])]

@@ -15,7 +15,8 @@ sys.path.insert(0, str(ROOT / "bench"))
 
 from results.charts import svg  # noqa: E402
 from results.records import Chart, Part, Record  # noqa: E402
-from results import page  # noqa: E402
+from results import models, page  # noqa: E402
+from results.program import shown  # noqa: E402
 
 
 def reproduce(*words):
@@ -89,7 +90,22 @@ class Reproduce(unittest.TestCase):
             (Path(folder) / "other.json").write_text("{}")
             done = reproduce("--list", "--models", folder)
             self.assertIn("card-mine ", done.stdout)
+            self.assertIn("calls-cards ", done.stdout)
             self.assertNotIn("card-other", done.stdout)
+
+    def test_conditions_that_are_tensors_lie_beside_the_card(self):
+        with tempfile.TemporaryDirectory() as folder:
+            card = {"sample_shape": [1, 8, 8], "prediction": "noise", "schedule": {"name": "vp"},
+                    "conditions": [{"name": "y", "classes": 3}, {"name": "mask", "shape": [1, 8, 8]}]}
+            path = Path(folder) / "mine.json"
+            path.write_text(json.dumps(card))
+            self.assertEqual(models.of_card(path).unseen[""], ("--cond", "y=0-2"))
+            beside = path.with_name("mine.conditions.safetensors")
+            beside.write_bytes(b"")
+            mask = ("--cond", f"mask={beside.resolve()}:mask")
+            self.assertEqual(models.of_card(path).unseen[""], ("--cond", "y=0-2", *mask))
+            self.assertEqual(models.of_card(path).learnt, mask)
+            self.assertEqual(shown(mask[1]), "mask=mine.conditions.safetensors:mask")
 
 
 class Page(unittest.TestCase):
