@@ -42,6 +42,7 @@ int64_t count_of(const SampleChoice& choice, int64_t available, const std::strin
 
 // Those without a seed of their own are named by their number.
 void number_samples(int64_t count, std::vector<std::string>& labels) {
+  labels.reserve(static_cast<size_t>(count));  // more than there is memory for is refused at once
   for (int64_t i = 0; i < count; ++i) labels.push_back(fmt::format("{:06}", i));
 }
 

@@ -107,6 +107,7 @@ std::vector<std::string> file_names(const PairManifest& manifest, const PairShar
 std::vector<PairShard> shards_of(const PairManifest& manifest, Split split, int64_t count) {
   const int64_t size = manifest.plan.shard_size, all = manifest.split(split).count;
   std::vector<PairShard> shards;
+  shards.reserve(static_cast<size_t>((std::max<int64_t>(count, 0) + size - 1) / size));
   for (int64_t begin = 0; begin < count; begin += size) {
     shards.push_back({split, begin / size, begin, std::min(all, begin + size)});
   }

@@ -117,6 +117,7 @@ TEST_F(EmbeddedModel, IsComparedInPictures) {
     EXPECT_TRUE(is_file(folder_ / "out/pictures" / picture)) << picture;
   }
   expect_failure(compare_ + "--svg out/pictures", 2, "--force");
+  expect_failure(compare_ + "--png out/pictures", 2, "write --svg FOLDER");
 }
 
 TEST_F(EmbeddedModel, HasFeaturesThatNeedMoreSamplesThanTheyAre) {
