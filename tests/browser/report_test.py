@@ -35,6 +35,7 @@ WIDE = (1280, 900)
 PHONE = (390, 844)
 SCREENSHOTS = os.environ.get("BESPOKE_SCREENSHOTS")
 
+
 def start_browser():
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
