@@ -12,40 +12,23 @@ namespace {
 constexpr double kNameSize = 12;
 constexpr double kNameLine = 15;
 constexpr double kRowGap = 14;
-constexpr size_t kLongestLine = 20;  // letters of a name; a grid's options are longer
 
-// Names of solvers have no spaces: they may break after what parts them.
-std::vector<std::string> lines_of(const std::string& name) {
-  std::vector<std::string> lines = {""};
-  std::string part;
-  const auto take = [&] {
-    if (!lines.back().empty() && lines.back().size() + part.size() > kLongestLine) {
-      lines.emplace_back();
-    }
-    lines.back() += part;
-    part.clear();
-  };
-  for (const char c : name) {
-    part += c;
-    if (c == '/' || c == ':' || c == ',' || c == '@' || c == ' ') take();
-  }
-  take();
-  return lines;
+std::vector<std::string> lines_of(const ChartBar& bar) {
+  constexpr double kWidest = 140;  // points; a grid's options alone take more
+  return name_lines(bar.name, kNameSize, kWidest);
 }
 
 double widest(const std::vector<ChartBar>& bars) {
   double width = 0;
   for (const auto& bar : bars) {
-    for (const auto& line : lines_of(bar.name)) {
+    for (const auto& line : lines_of(bar)) {
       width = std::max(width, text_width(line, kNameSize));
     }
   }
   return width;
 }
 
-double height_of(const ChartBar& bar) {
-  return kNameLine * double(lines_of(bar.name).size()) + kRowGap;
-}
+double height_of(const ChartBar& bar) { return kNameLine * double(lines_of(bar).size()) + kRowGap; }
 
 // The columns of a chart: names to the left, bars to the right.
 struct Columns {
@@ -56,7 +39,7 @@ struct Columns {
 
 void draw_bar(Svg& svg, const ChartBar& bar, const Columns& columns, double top) {
   constexpr double kPale = 0.25;
-  const auto lines = lines_of(bar.name);
+  const auto lines = lines_of(bar);
   const double height = height_of(bar), middle = top + height / 2;
   double y = middle - kNameLine * (double(lines.size()) - 1) / 2;
   for (const auto& line : lines) {

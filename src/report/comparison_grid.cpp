@@ -69,8 +69,8 @@ class ColumnLabels {
  public:
   ColumnLabels(const std::vector<ComparisonGridLabel>& labels, double width) : width_(width) {
     for (const auto& label : labels) {
-      columns_.push_back({breakable(label.name, width), wrapped(label.detail, kDetailSize, width),
-                          label.emphasised});
+      columns_.push_back({name_lines(label.name, kDetailSize, width, true),
+                          wrapped(label.detail, kDetailSize, width), label.emphasised});
       most_ = std::max(most_, columns_.back().name.size() + columns_.back().detail.size());
     }
   }
@@ -98,16 +98,6 @@ class ColumnLabels {
     std::vector<std::string> name, detail;
     bool emphasised = false;
   };
-
-  // Names of solvers have no spaces: they may break after what parts them.
-  static std::vector<std::string> breakable(const std::string& name, double width) {
-    std::string spaced;
-    for (const char c : name) {
-      spaced += c;
-      if (c == '/' || c == ':' || c == ',') spaced += ' ';
-    }
-    return wrapped(spaced, kDetailSize, width, true);
-  }
 
   static constexpr double kLine = 14;
   std::vector<Column> columns_;

@@ -33,15 +33,14 @@ bool is_featured(const ReportRow& row, const Report& report) {
   return row.solver == report.featured_solver && row.cost == report.featured_cost;
 }
 
-// A solver known to get there comes before one of which only a bound is known.
+}  // namespace
+
 bool needs_less(const BaselineNeed& left, const BaselineNeed& right) {
   const auto key = [](const BaselineNeed& need) {
     return std::make_tuple(need.needed.kind == CostNeeded::Kind::more_than, need.needed.cost);
   };
   return key(left) < key(right);
 }
-
-}  // namespace
 
 const BaselineNeed* Finding::rival() const {
   const BaselineNeed* least = catalogue ? &*catalogue : nullptr;

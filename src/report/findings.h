@@ -35,6 +35,9 @@ std::vector<Finding> findings(const Report& report);
 // The finding of the headline: the report's featured solver, or else the greatest saving.
 const Finding* featured(const std::vector<Finding>& findings, const Report& report);
 
+// A solver known to get there comes before one of which only a bound is known.
+bool needs_less(const BaselineNeed& left, const BaselineNeed& right);
+
 // Whether it is the finding of this solver at this cost; nothing is where there is none.
 bool is_of(const Finding* finding, const std::string& solver, int cost);
 

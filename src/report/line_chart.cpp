@@ -59,7 +59,6 @@ std::vector<Drawn> drawn_series(const LineChart& chart) {
   for (size_t i = 0; i < chart.series.size(); ++i) {
     ChartSeries one = chart.series[i];
     const size_t place = one.emphasised ? emphasised++ : colour_place(chart.series, i);
-    const auto ringed = one.ringed ? std::optional(one.points.at(*one.ringed)) : std::nullopt;
     const auto is_drawn = [&](const ChartPoint& point) {
       return std::isfinite(point.y) && (!chart.logarithmic_y || point.y > 0);
     };
@@ -69,10 +68,6 @@ std::vector<Drawn> drawn_series(const LineChart& chart) {
                  points.end());
     std::sort(points.begin(), points.end(),
               [](const auto& left, const auto& right) { return left.x < right.x; });
-    one.ringed.reset();
-    for (size_t k = 0; ringed && k < points.size(); ++k) {
-      if (points[k].x == ringed->x && points[k].y == ringed->y) one.ringed = k;
-    }
     if (points.empty()) continue;
     const Colour colour = one.emphasised ? kAccent : series_colour(place);
     drawn.push_back({std::move(one), colour, place});
@@ -179,11 +174,10 @@ void draw_error(Svg& svg, const Axes& axes, const ChartPoint& point, Colour colo
 void draw_points(Svg& svg, const Axes& axes, const Drawn& drawn, const LineChart& chart) {
   constexpr size_t kMostMarks = 40;  // more hide the line
   const auto& [series, colour, place] = drawn;
-  for (size_t k = 0; k < series.points.size(); ++k) {
-    const ChartPoint& point = series.points[k];
+  for (const ChartPoint& point : series.points) {
     const double x = axes.x(point.x), y = axes.y(point.y);
     draw_error(svg, axes, point, colour);
-    if (series.ringed == k) {
+    if (point.ringed) {
       svg.disc(x, y, 8, colour, said_of(point, drawn, chart));
       svg.disc(x, y, 5, kPaper, said_of(point, drawn, chart));
     } else if (series.marked && series.points.size() <= kMostMarks) {

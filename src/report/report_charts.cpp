@@ -119,13 +119,7 @@ std::vector<BaselineNeed> needs_of(const Finding& finding) {
                                return need.needed.kind == CostNeeded::Kind::never;
                              }),
               needs.end());
-  const auto comes_first = [](const BaselineNeed& left, const BaselineNeed& right) {
-    const auto key = [](const BaselineNeed& need) {
-      return std::make_pair(need.needed.kind == CostNeeded::Kind::more_than, need.needed.cost);
-    };
-    return key(left) < key(right);
-  };
-  std::stable_sort(needs.begin(), needs.end(), comes_first);
+  std::stable_sort(needs.begin(), needs.end(), needs_less);
   return needs;
 }
 
@@ -163,8 +157,7 @@ std::vector<ChartSeries> training_series(const TrainingCurve& curve, bool of_los
       if (point.start != start) continue;
       const double y = of_loss ? point.loss : point.validation_psnr.value_or(NAN);
       const bool kept = !of_loss && wins && best && point.iteration == best->iteration;
-      if (kept) one.ringed = one.points.size();
-      one.points.push_back({double(point.iteration), y});
+      one.points.push_back({double(point.iteration), y, 0, kept});
     }
     series.push_back(std::move(one));
   }

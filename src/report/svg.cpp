@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -159,6 +160,19 @@ std::vector<std::string> wrapped(const std::string& text, double size, double wi
     } else if (!word.empty()) {
       lines.push_back(word);
     }
+  }
+  return lines;
+}
+
+std::vector<std::string> name_lines(const std::string& name, double size, double width, bool bold) {
+  std::vector<std::string> lines = {""};
+  for (size_t begin = 0; begin < name.size();) {
+    const size_t end = std::min(name.find_first_of("/:,@ ", begin), name.size() - 1) + 1;
+    const std::string part = name.substr(begin, end - begin);
+    const bool fits = lines.back().empty() || text_width(lines.back() + part, size, bold) <= width;
+    if (!fits) lines.emplace_back();
+    lines.back() += part;
+    begin = end;
   }
   return lines;
 }

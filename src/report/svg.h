@@ -88,4 +88,8 @@ double text_width(const std::string& text, double size, bool bold = false);
 std::vector<std::string> wrapped(const std::string& text, double size, double width,
                                  bool bold = false);
 
+// The name of a solver, which has no spaces, in such lines: it may break after what parts it.
+std::vector<std::string> name_lines(const std::string& name, double size, double width,
+                                    bool bold = false);
+
 }  // namespace bespoke

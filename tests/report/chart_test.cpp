@@ -104,7 +104,7 @@ TEST(Chart, DrawsStandardErrorsAsBars) {
 }
 
 TEST(Chart, RingsWhatWasKept) {
-  LineChart chart{"", "", "", "", {{"", {{1, 30}, {2, NAN}, {3, 40}}, true, false, 2}}};
+  LineChart chart{"", "", "", "", {{"", {{1, 30}, {2, NAN}, {3, 40, 0, true}}, true, false}}};
   const auto discs = elements(line_chart_svg(chart), "circle", "fill", kAccent);
   ASSERT_EQ(discs.size(), 1u);
   EXPECT_EQ(number(discs[0], "cx"), accent_line(chart).back().first);

@@ -13,16 +13,16 @@ namespace bespoke {
 
 struct ChartPoint {
   double x = 0;
-  double y = 0;      // a point whose y is not finite is left out
-  double error = 0;  // the standard error of y, drawn as a bar; 0 or NaN where it is not known
+  double y = 0;         // a point whose y is not finite is left out
+  double error = 0;     // the standard error of y, drawn as a bar; 0 or NaN where it is not known
+  bool ringed = false;  // a ring stands around it
 };
 
 struct ChartSeries {
   std::string name;
   std::vector<ChartPoint> points;
-  bool emphasised = false;            // in the accent colour, over the others
-  bool marked = true;                 // with a mark at each point, if there are not too many
-  std::optional<size_t> ringed = {};  // the point that a ring stands around
+  bool emphasised = false;  // in the accent colour, over the others
+  bool marked = true;       // with a mark at each point, if there are not too many
 };
 
 struct LineChart {
